@@ -1,0 +1,51 @@
+# Two targets are all that a newcomer needs: `make reproduce` and `make test`. CONTRIBUTING.md says what each is for.
+PYTHON ?= python3
+OUT ?= results
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+INSTALL := $(PIP) install --constraint constraints.txt
+
+.PHONY: reproduce test lint types unit acceptance bench clean
+
+# the main job: sweep, figures 2, 4, 5 and report.md in $(OUT); QUICK=1 takes a reduced action space
+reproduce: $(VENV)/.core
+	$(BIN)/fgrpo reproduce --out $(OUT) $(if $(QUICK),--quick) $(if $(WORKERS),--workers $(WORKERS))
+
+# what every change must pass
+test: lint types unit
+
+lint: $(VENV)/.dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+# mypy does not see an editable install through the folder map, so it is given a plain one
+types: $(VENV)/.dev
+	rm -rf .typecheck build
+	$(PIP) install --no-deps --no-build-isolation --target .typecheck .
+	MYPYPATH=.typecheck $(BIN)/mypy --package fgrpo
+
+unit: $(VENV)/.dev
+	$(BIN)/python -m pytest -n 2 --dist worksteal
+
+# long statistical comparisons and many hypothesis examples
+acceptance: $(VENV)/.dev
+	FGRPO_HYPOTHESIS_PROFILE=acceptance $(BIN)/python -m pytest -n 2 --dist worksteal -m "not slow" --timeout 7200 tests/theory
+
+# speed, as ratios of interleaved runs
+bench: $(VENV)/.dev
+	for script in benchmarks/*.py; do $(BIN)/python $$script || exit 1; done
+
+$(VENV)/bin/python:
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.core: pyproject.toml constraints.txt | $(VENV)/bin/python
+	$(INSTALL) --editable .
+	touch $@
+
+$(VENV)/.dev: pyproject.toml constraints.txt | $(VENV)/bin/python
+	$(INSTALL) --editable .[dev]
+	touch $@ $(VENV)/.core
+
+clean:
+	rm -rf build dist .typecheck .pytest_cache .mypy_cache .ruff_cache .hypothesis *.egg-info
