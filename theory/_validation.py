@@ -1,0 +1,200 @@
+"""Checks shared by the closed forms: each failure is one line with the rule, the value received and the way out."""
+
+from difflib import get_close_matches
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+FloatArray = NDArray[np.float64]
+
+
+def real(name: str, value: ArrayLike) -> FloatArray:
+    """`value` as float64, refused if it is not real-valued."""
+    try:
+        array = np.asarray(value)
+        if array.dtype.kind not in "biuf" and not (array.dtype.kind == "O" and _all_real(array)):
+            raise TypeError
+        return array.astype(np.float64)
+    except (TypeError, ValueError):
+        raise ValueError(f"{name} must be a real number or an array of them, got {value!r}: pass floats") from None
+
+
+def _all_real(array: NDArray[Any]) -> bool:
+    # object arrays come from Fractions, Decimals and huge Python ints; strings would be parsed silently by astype
+    return not any(isinstance(item, str | bytes | complex) or item is None for item in array.flat)
+
+
+def _refuse(name: str, rule: str, array: FloatArray, bad: NDArray[np.bool_], way_out: str) -> None:
+    if np.any(bad):
+        first = np.broadcast_to(array, bad.shape)[bad].flat[0]
+        raise ValueError(f"{name} must be {rule}, got {float(first)!r}: {way_out}")
+
+
+def probability(name: str, value: ArrayLike) -> FloatArray:
+    """`value` as float64 in [0, 1]."""
+    array = real(name, value)
+    _refuse(name, "between 0 and 1", array, ~((array >= 0) & (array <= 1)), "pass a probability")
+    return array
+
+
+def open_probability(name: str, value: ArrayLike) -> FloatArray:
+    """`value` as float64 in (0, 1)."""
+    array = real(name, value)
+    _refuse(name, "strictly between 0 and 1", array, ~((array > 0) & (array < 1)), "pass a level such as 0.5")
+    return array
+
+
+def non_negative(name: str, value: ArrayLike, way_out: str) -> FloatArray:
+    """`value` as finite float64 >= 0."""
+    array = real(name, value)
+    _refuse(name, "finite and at least 0", array, ~((array >= 0) & np.isfinite(array)), way_out)
+    return array
+
+
+def positive(name: str, value: ArrayLike, way_out: str) -> FloatArray:
+    """`value` as finite float64 > 0."""
+    array = real(name, value)
+    _refuse(name, "finite and above 0", array, ~((array > 0) & np.isfinite(array)), way_out)
+    return array
+
+
+def finite(name: str, value: ArrayLike, way_out: str) -> FloatArray:
+    """`value` as finite float64."""
+    array = real(name, value)
+    _refuse(name, "finite", array, ~np.isfinite(array), way_out)
+    return array
+
+
+def group_size(value: ArrayLike) -> FloatArray:
+    """Group sizes as float64: 0, or any finite real number of at least 1."""
+    array = real("group_size", value)
+    bad = ~((array == 0) | (array >= 1)) | np.isinf(array)
+    _refuse("group_size", "0 or at least 1, and finite", array, bad, "pass the number of rollouts per prompt")
+    return array
+
+
+def integer_group_size(value: ArrayLike, minimum: int = 1) -> FloatArray:
+    """Group sizes as float64 that are whole numbers of at least `minimum`."""
+    array = real("group_size", value)
+    bad = ~((array >= minimum) & (array == np.floor(array)) & np.isfinite(array))
+    _refuse("group_size", f"a whole number of at least {minimum}", array, bad, "pass the number of rollouts per prompt")
+    return array
+
+
+def rare_mass(success_rate: FloatArray, value: ArrayLike) -> FloatArray:
+    """Rare mass as float64 in [0, success_rate]; the two must broadcast."""
+    array = probability("rare_mass", value)
+    above = array > success_rate
+    if np.any(above):
+        tau = np.broadcast_to(array, above.shape)[above].flat[0]
+        mu = np.broadcast_to(success_rate, above.shape)[above].flat[0]
+        raise ValueError(
+            f"rare_mass must be at most success_rate, got {float(tau)!r} > {float(mu)!r}: "
+            "the rare-correct region is a part of the correct one (rare_mass = rare_fraction * success_rate)"
+        )
+    return array
+
+
+def failure_rate(success_rate: FloatArray, value: ArrayLike) -> FloatArray:
+    """Failure rate as float64 in [0, 1] that is 1 - success_rate up to rounding."""
+    array = probability("failure_rate", value)
+    bad = np.abs(success_rate + array - 1.0) > 1e-12
+    _refuse("failure_rate", "1 - success_rate", array, bad, "leave it out, or pass the more exact of the two")
+    return array
+
+
+def learning_rate(value: ArrayLike) -> FloatArray:
+    """Learning rate as finite float64 >= 0."""
+    return non_negative("learning_rate", value, "pass a step size, times the focal weight if there is one")
+
+
+def rewards(reward_correct: ArrayLike, reward_wrong: ArrayLike) -> tuple[FloatArray, FloatArray]:
+    """Both rewards as finite float64, reward_correct above reward_wrong; the two must broadcast."""
+    correct = finite("reward_correct", reward_correct, "pass the reward of a correct rollout")
+    wrong = finite("reward_wrong", reward_wrong, "pass the reward of a wrong rollout")
+    not_above = ~(correct > wrong)
+    if np.any(not_above):
+        low, high = (np.broadcast_to(part, not_above.shape)[not_above].flat[0] for part in (correct, wrong))
+        raise ValueError(
+            f"reward_correct must be above reward_wrong, got {low:.17g} <= {high:.17g}: "
+            "a verifiable reward tells correct from wrong (typically 1 and 0, or 1 and -1)"
+        )
+    return correct, wrong
+
+
+def distribution(name: str, value: ArrayLike) -> FloatArray:
+    """Probabilities along the last axis as float64, which sum to 1 within 1e-9; returned divided by their sum."""
+    array = probability(name, value)
+    if array.ndim == 0 or array.shape[-1] == 0:
+        raise ValueError(
+            f"{name} must have at least one action on its last axis, got shape {array.shape}: pass p [..., A]"
+        )
+    total = array.sum(axis=-1, keepdims=True)
+    _refuse(f"the sum of {name}", "1 within 1e-9", total, ~(np.abs(total - 1.0) <= 1e-9), "normalise the probabilities")
+    return np.asarray(array / total)
+
+
+def mask(name: str, value: ArrayLike) -> NDArray[np.bool_]:
+    """`value` as a boolean array with at least one axis."""
+    try:
+        array = np.asarray(value)
+    except ValueError:
+        raise ValueError(f"{name} must be a boolean array, got a ragged one: pass one flag per action") from None
+    if array.dtype != np.bool_ or array.ndim == 0:
+        raise ValueError(
+            f"{name} must be a boolean array, got dtype {array.dtype} and shape {array.shape}: pass one flag per action"
+        )
+    return array
+
+
+def one_of(name: str, value: str, valid: tuple[str, ...]) -> str:
+    """`value`, refused if it is not among the `valid` names."""
+    if value not in valid:
+        nearest = get_close_matches(str(value), valid, n=1, cutoff=0.0)[0]
+        raise ValueError(f"{name} must be one of {', '.join(valid)}, got {value!r}: did you mean {nearest!r}?")
+    return value
+
+
+def whole(name: str, value: ArrayLike, minimum: int, way_out: str) -> FloatArray:
+    """`value` as float64 that are whole numbers from `minimum` to 2^53, where float64 stops telling them apart."""
+    array = real(name, value)
+    bad = ~((array >= minimum) & (array <= 2.0**53) & (array == np.floor(array)))
+    _refuse(name, f"a whole number of at least {minimum}", array, bad, way_out)
+    return array
+
+
+def at_most(name: str, array: FloatArray, limit_name: str, limit: FloatArray, way_out: str) -> None:
+    """Refuse an entry of `array` above its entry of `limit`; the two must broadcast."""
+    above = array > limit
+    if np.any(above):
+        value, bound = (np.broadcast_to(part, above.shape)[above].flat[0] for part in (array, limit))
+        raise ValueError(f"{name} must be at most {limit_name}, got {float(value)!r} > {float(bound)!r}: {way_out}")
+
+
+def same_shape(**arrays: NDArray[Any]) -> None:
+    """Refuse arrays that do not broadcast."""
+    try:
+        np.broadcast_shapes(*(array.shape for array in arrays.values()))
+    except ValueError:
+        shapes = ", ".join(f"{array.shape} for {name}" for name, array in arrays.items())
+        raise ValueError(f"shapes must broadcast, got {shapes}: pass one value per problem, or one for all") from None
+
+
+def problem_counts(samples: ArrayLike, **correct: ArrayLike) -> tuple[FloatArray, ...]:
+    """Samples and correct counts as one-dimensional arrays of one length, an entry per problem."""
+    counts = {"samples": whole("samples", samples, 1, "pass the number of samples drawn for each problem")}
+    for name, value in correct.items():
+        counts[name] = whole(name, value, 0, "pass the number of correct samples of each problem")
+    same_shape(**counts)
+    columns = [np.atleast_1d(array) for array in np.broadcast_arrays(*counts.values())]
+    if columns[0].ndim != 1 or columns[0].size == 0:
+        raise ValueError(f"counts must be one per problem, got shape {columns[0].shape}: pass shape (problems,)")
+    for name, array in zip(correct, columns[1:], strict=True):
+        at_most(name, array, "samples", columns[0], "pass the counts of one problem together")
+    return tuple(columns)
+
+
+def gamma(value: ArrayLike) -> FloatArray:
+    """Focal exponents as finite float64 >= 0."""
+    return non_negative("gamma", value, "gamma = 0 turns the focal weight off")
