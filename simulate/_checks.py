@@ -1,0 +1,39 @@
+"""Checks of single configuration values: each failure is one line with the rule, the value received and the way out."""
+
+import difflib
+import numbers
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy as np
+
+from fgrpo.theory._validation import FloatArray
+
+LARGEST_COUNT = 2**31 - 1
+
+
+def whole_number(name: str, value: Any, way_out: str, *, minimum: int, maximum: int | None = LARGEST_COUNT) -> int:
+    """`value` as int in [minimum, maximum]; Python and numpy integers only."""
+    whole = isinstance(value, numbers.Integral) and not isinstance(value, bool)
+    if not whole or value < minimum or (maximum is not None and value > maximum):
+        rule = f"at least {minimum}" if maximum is None else f"between {minimum} and {maximum}"
+        raise ValueError(f"{name} must be a whole number {rule}, got {value!r}: {way_out}")
+    return int(value)
+
+
+def number(name: str, value: Any, check: Callable[[str, Any, str], FloatArray], way_out: str) -> float:
+    """`value` as one float64 that passes `check`, one of the checks of fgrpo.theory; booleans are refused."""
+    if isinstance(value, bool | np.bool_) or np.ndim(value) != 0:
+        raise ValueError(f"{name} must be one real number, got {value!r}: {way_out}")
+    # + 0.0 turns -0.0 into 0.0: equal configurations must have one canonical JSON
+    return float(check(name, value, way_out)) + 0.0
+
+
+def known_name(name: str, value: Any, valid: Iterable[str]) -> str:
+    """`value` if it is one of `valid`; else an error that names all of them and the nearest."""
+    names = list(valid)
+    if isinstance(value, str) and value in names:
+        return value
+    nearest = difflib.get_close_matches(str(value), names, n=1, cutoff=0.0)[0]
+    listed = ", ".join(repr(one) for one in names)
+    raise ValueError(f"{name} must be one of {listed}, got {value!r}: did you mean {nearest!r}?")

@@ -1,0 +1,282 @@
+"""What a run of the simulator is: policy, update rule and sizes, checked, hashable, with a JSON round trip."""
+
+import hashlib
+import json
+from dataclasses import asdict, dataclass, field, fields, replace
+from typing import Any, Self, TypeVar
+
+from fgrpo.simulate._checks import known_name, number, whole_number
+from fgrpo.simulate.updates import ADVANTAGE_SCALES, OPTIMIZERS, SUCCESS_ESTIMATES, SURROGATES, WEIGHTS
+from fgrpo.theory._validation import finite, non_negative, positive
+
+# Part of every run id: raise it when the same configuration starts to mean another computation.
+CONFIG_SCHEMA = 1
+
+Kind = TypeVar("Kind", "PolicyConfig", "UpdateConfig")
+
+
+def _assign(config: "PolicyConfig | UpdateConfig | RunConfig", **values: Any) -> None:
+    for name, value in values.items():
+        object.__setattr__(config, name, value)
+
+
+def _instance(name: str, value: Any, kind: type[Kind]) -> Kind:
+    if not isinstance(value, kind):
+        raise ValueError(f"{name} must be of type {kind.__name__}, got {value!r}: pass {kind.__name__}(...)")
+    return value
+
+
+def _betas(value: Any) -> tuple[float, float]:
+    if not isinstance(value, tuple | list) or len(value) != 2:
+        raise ValueError(f"betas must be two numbers, got {value!r}: pass a pair such as (0.9, 0.999)")
+    first, second = (number("betas", beta, non_negative, "pass decays in [0, 1)") for beta in value)
+    if max(first, second) >= 1:
+        raise ValueError(f"betas must be below 1, got {value!r}: pass decays such as (0.9, 0.999)")
+    return first, second
+
+
+@dataclass(frozen=True)
+class PolicyConfig:
+    """The start: a softmax policy whose actions fall into three classes of equal logits.
+
+    Attributes:
+        actions: Number of actions.
+        correct: Number of correct ones, 1 <= correct < actions; the first of them is the anchor.
+        anchor_logit: Logit of the anchor, finite.
+        correct_logit: Logit of each other correct action, finite.
+        wrong_logit: Logit of each wrong action, finite.
+
+    Raises:
+        ValueError: If a value is outside its range.
+
+    Source: Appendix J (v1 and v2).
+    """
+
+    actions: int = 128_000
+    correct: int = 10_000
+    anchor_logit: float = 5.0
+    correct_logit: float = 3.0
+    wrong_logit: float = 0.0
+
+    def __post_init__(self) -> None:
+        """Checks and normalises the values."""
+        actions = whole_number("actions", self.actions, "pass the number of actions", minimum=2)
+        _assign(self, actions=actions)
+        _assign(self, correct=whole_number("correct", self.correct, "pass the number of correct actions", minimum=1))
+        if self.correct >= self.actions:
+            raise ValueError(
+                f"correct must be below actions, got {self.correct} of {self.actions}: leave at least one wrong action"
+            )
+        for name in ("anchor_logit", "correct_logit", "wrong_logit"):
+            _assign(self, **{name: number(name, getattr(self, name), finite, "pass a finite logit")})
+
+
+@dataclass(frozen=True)
+class UpdateConfig:
+    """How a group changes the logits.
+
+    Attributes:
+        surrogate: Objective that is ascended, see SURROGATES in fgrpo.simulate.updates.
+        optimizer: See OPTIMIZERS.
+        learning_rate: eta, finite and above 0.
+        betas: Decay of the first and of the second moment, each in [0, 1).
+        eps: Added to the root of the second moment, above 0.
+        weight_decay: Decoupled decay, at least 0; logits shrink by the factor 1 - learning_rate * weight_decay a step.
+        advantage_scale: What the centred rewards are divided by, see ADVANTAGE_SCALES.
+        reward_correct: R_c, finite.
+        reward_wrong: R_w, finite, below `reward_correct`.
+
+    Raises:
+        ValueError: If a value is outside its range or a name is unknown.
+
+    Source: Appendix J (v1 and v2) leaves surrogate, betas, eps and decay open; the defaults are the reading that draws
+    its figure.
+    """
+
+    surrogate: str = "importance_ratio"
+    optimizer: str = "adam"
+    learning_rate: float = 1e-2
+    betas: tuple[float, float] = (0.9, 0.999)
+    eps: float = 1e-8
+    weight_decay: float = 0.0
+    advantage_scale: str = "none"
+    reward_correct: float = 1.0
+    reward_wrong: float = -1.0
+
+    def __post_init__(self) -> None:
+        """Checks and normalises the values."""
+        known_name("surrogate", self.surrogate, SURROGATES)
+        known_name("optimizer", self.optimizer, OPTIMIZERS)
+        known_name("advantage_scale", self.advantage_scale, ADVANTAGE_SCALES)
+        _assign(
+            self,
+            learning_rate=number("learning_rate", self.learning_rate, positive, "pass a step size such as 0.01"),
+            betas=_betas(self.betas),
+            eps=number("eps", self.eps, positive, "pass a small positive number such as 1e-8"),
+            weight_decay=number("weight_decay", self.weight_decay, non_negative, "pass 0 for no decay"),
+            reward_correct=number("reward_correct", self.reward_correct, finite, "pass a finite reward"),
+            reward_wrong=number("reward_wrong", self.reward_wrong, finite, "pass a finite reward"),
+        )
+        if self.reward_correct <= self.reward_wrong:
+            raise ValueError(
+                f"reward_correct must be above reward_wrong, got {self.reward_correct} <= {self.reward_wrong}: "
+                "pass the reward of a correct rollout as reward_correct"
+            )
+
+
+PRESETS: dict[str, UpdateConfig] = {
+    # the reading that draws the paper's figure
+    "figure_matching": UpdateConfig(),
+    # Appendix J word for word, with the optimizer of the setup that it adopts
+    "appendix_j_literal": UpdateConfig(surrogate="linear", weight_decay=0.01),
+    # Hu et al. 2025, section 4.1
+    "hu2025": UpdateConfig(surrogate="linear", weight_decay=0.01, learning_rate=1e-3),
+}
+
+
+@dataclass(frozen=True)
+class RunConfig:
+    """One run: everything that determines its trajectory.
+
+    Attributes:
+        group_size: N, rollouts drawn in each step, a whole number of at least 1.
+        gamma: Focal exponent, finite, at least 0.
+        seed: Whole number of at least 0.
+        steps: Number of updates, at least 1.
+        record_every: Steps between two records, at least 1; step 0 and the last step are always recorded.
+        weight: How the success estimate weights the advantages, see WEIGHTS in fgrpo.simulate.updates.
+        success_estimate: Success rate that the weight sees, see SUCCESS_ESTIMATES.
+        policy: The start.
+        update: The update rule.
+
+    Raises:
+        ValueError: If a value is outside its range or a name is unknown.
+    """
+
+    group_size: int
+    gamma: float = 0.0
+    seed: int = 0
+    steps: int = 1000
+    record_every: int = 10
+    weight: str = "focal"
+    success_estimate: str = "empirical"
+    policy: PolicyConfig = field(default_factory=PolicyConfig)
+    update: UpdateConfig = field(default_factory=UpdateConfig)
+
+    def __post_init__(self) -> None:
+        """Checks and normalises the values."""
+        known_name("weight", self.weight, WEIGHTS)
+        known_name("success_estimate", self.success_estimate, SUCCESS_ESTIMATES)
+        _assign(
+            self,
+            group_size=whole_number("group_size", self.group_size, "pass the number of rollouts per prompt", minimum=1),
+            gamma=number("gamma", self.gamma, non_negative, "pass a focal exponent such as 0, 0.5 or 1"),
+            seed=whole_number("seed", self.seed, "pass one seed such as 0", minimum=0, maximum=None),
+            steps=whole_number("steps", self.steps, "pass the number of updates", minimum=1),
+            record_every=whole_number("record_every", self.record_every, "pass 1 to record each step", minimum=1),
+        )
+        _instance("policy", self.policy, PolicyConfig)
+        _instance("update", self.update, UpdateConfig)
+
+    @classmethod
+    def preset(cls, name: str, **changes: Any) -> Self:
+        """A run with a named update rule.
+
+        Args:
+            name: "figure_matching", "appendix_j_literal" or "hu2025".
+            changes: Fields of RunConfig (group_size is required), PolicyConfig or UpdateConfig, by their own names.
+
+        Raises:
+            ValueError: If the preset or a field is unknown, or a value is invalid.
+        """
+        known_name("preset", name, PRESETS)
+        own, of_policy, of_update = (_field_names(kind) for kind in (cls, PolicyConfig, UpdateConfig))
+        for key in changes:
+            known_name("a changed field", key, own + of_policy + of_update)
+        base_policy = _instance("policy", changes.pop("policy", PolicyConfig()), PolicyConfig)
+        base_update = _instance("update", changes.pop("update", PRESETS[name]), UpdateConfig)
+        policy = replace(base_policy, **_take(changes, of_policy))
+        update = replace(base_update, **_take(changes, of_update))
+        return cls.from_dict({**changes, "policy": policy, "update": update})
+
+    def to_dict(self) -> dict[str, Any]:
+        """All fields as plain values, policy and update as nested dictionaries."""
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, values: dict[str, Any]) -> Self:
+        """The configuration with these fields; missing ones take their defaults.
+
+        Raises:
+            ValueError: If group_size is missing, a field is unknown, or a value is invalid.
+        """
+        if not isinstance(values, dict):
+            raise ValueError(f"a run must be a dictionary of fields, got {values!r}: pass what to_dict returned")
+        _refuse_unknown_fields(cls, values)
+        if "group_size" not in values:
+            raise ValueError("group_size must be given, got none: pass the number of rollouts per prompt")
+        nested = {"policy": PolicyConfig, "update": UpdateConfig}
+        arguments = dict(values)
+        for name, kind in nested.items():
+            if isinstance(values.get(name), dict):
+                _refuse_unknown_fields(kind, values[name])
+                arguments[name] = kind(**values[name])
+        return cls(**arguments)
+
+    def to_json(self) -> str:
+        """Canonical JSON: equal configurations give equal text."""
+        return _canonical_json(self.to_dict())
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        """The configuration that `to_json` wrote.
+
+        Raises:
+            ValueError: If the text is no JSON, a field is unknown, or a value is invalid.
+        """
+        try:
+            values = json.loads(text)
+        except ValueError:
+            raise ValueError(f"a run must be JSON, got {text!r}: pass what to_json returned") from None
+        return cls.from_dict(values)
+
+    @property
+    def run_id(self) -> str:
+        """16 hexadecimal digits: equal for equal configurations, different for different ones (64 bits of SHA-256)."""
+        return _digest({"schema": CONFIG_SCHEMA, "config": self.to_dict()})[:16]
+
+    @property
+    def stream_key(self) -> int:
+        """Seed of the random stream, 256 bits: a function of all fields but `steps` and `record_every`.
+
+        So a longer run repeats the first steps of a shorter one exactly, and recording more often changes nothing.
+        """
+        values = self.to_dict()
+        del values["steps"], values["record_every"]
+        return int(_digest(values), 16)
+
+    @property
+    def reading(self) -> str:
+        """Name of the preset that has this update rule, or "custom"."""
+        return next((name for name, update in PRESETS.items() if update == self.update), "custom")
+
+
+def _field_names(kind: type) -> list[str]:
+    return [one.name for one in fields(kind)]
+
+
+def _take(changes: dict[str, Any], names: list[str]) -> dict[str, Any]:
+    return {name: changes.pop(name) for name in names if name in changes}
+
+
+def _refuse_unknown_fields(kind: type, values: dict[str, Any]) -> None:
+    for key in values:
+        known_name(f"a field of {kind.__name__}", key, _field_names(kind))
+
+
+def _canonical_json(values: dict[str, Any]) -> str:
+    return json.dumps(values, sort_keys=True, separators=(",", ":"), allow_nan=False)
+
+
+def _digest(values: dict[str, Any]) -> str:
+    return hashlib.sha256(_canonical_json(values).encode()).hexdigest()

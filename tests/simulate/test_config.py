@@ -1,0 +1,196 @@
+import dataclasses
+import json
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fgrpo.simulate import PolicyConfig, RunConfig, UpdateConfig
+from fgrpo.simulate.config import PRESETS
+
+RUN_CHANGES = {
+    "group_size": 9,
+    "gamma": 0.5,
+    "seed": 1,
+    "steps": 999,
+    "record_every": 7,
+    "policy": PolicyConfig(wrong_logit=-1.0),
+    "update": UpdateConfig(learning_rate=0.02),
+}
+POLICY_CHANGES = {"actions": 10, "correct": 5, "anchor_logit": 1, "correct_logit": 1, "wrong_logit": 1}
+UPDATE_CHANGES = {
+    "surrogate": "linear",
+    "learning_rate": 1.0,
+    "betas": (0.8, 0.999),
+    "eps": 1e-7,
+    "weight_decay": 0.1,
+    "reward_correct": 2.0,
+    "reward_wrong": 0.0,
+}
+
+
+def test_defaults_are_those_of_appendix_j():
+    run = RunConfig(8)
+    assert (run.gamma, run.seed, run.steps, run.record_every) == (0.0, 0, 1000, 10)
+    assert run.policy == PolicyConfig(128_000, 10_000, 5.0, 3.0, 0.0)
+    assert run.update == UpdateConfig("importance_ratio", "adam", 1e-2, (0.9, 0.999), 1e-8, 0.0, "none", 1.0, -1.0)
+
+
+@given(
+    group_size=st.integers(1, 2**31 - 1),
+    gamma=st.floats(0, 1e6),
+    seed=st.integers(0, 2**70),
+    learning_rate=st.floats(1e-300, 1e3),
+    wrong_logit=st.floats(-50, 50),
+)
+def test_round_trips_keep_the_configuration_and_its_id(group_size, gamma, seed, learning_rate, wrong_logit):
+    run = RunConfig.preset(
+        "hu2025", group_size=group_size, gamma=gamma, seed=seed, learning_rate=learning_rate, wrong_logit=wrong_logit
+    )
+    for copy in (RunConfig.from_dict(run.to_dict()), RunConfig.from_json(run.to_json())):
+        assert copy == run
+        assert hash(copy) == hash(run)
+        assert copy.run_id == run.run_id
+        assert copy.stream_key == run.stream_key
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (RunConfig(8, gamma=1), RunConfig(8, gamma=1.0)),
+        (RunConfig(8, gamma=-0.0), RunConfig(8)),
+        (RunConfig(np.int64(8), seed=np.uint8(3)), RunConfig(8, seed=3)),
+        (RunConfig(8, update=UpdateConfig(betas=[0.9, 0.999])), RunConfig(8)),
+        (RunConfig(8, gamma=np.float64(0.5)), RunConfig(8, gamma=0.5)),
+        (RunConfig(8, policy=PolicyConfig(anchor_logit=5)), RunConfig(8)),
+    ],
+)
+def test_equal_values_of_other_types_are_one_run(one, other):
+    assert one == other
+    assert one.run_id == other.run_id
+    assert one.to_json() == other.to_json()
+    assert type(one.seed) is int
+
+
+def test_every_field_changes_the_id():
+    changed = [RunConfig(**{"group_size": 8, name: value}) for name, value in RUN_CHANGES.items()]
+    changed += [
+        RunConfig(8, policy=PolicyConfig(**{"actions": 128_000, k: v}))
+        for k, v in POLICY_CHANGES.items()
+        if k != "actions"
+    ]
+    changed += [RunConfig(8, policy=PolicyConfig(actions=127_999))]
+    changed += [RunConfig(8, update=UpdateConfig(**{name: value})) for name, value in UPDATE_CHANGES.items()]
+    ids = {run.run_id for run in changed} | {RunConfig(8).run_id}
+    assert len(ids) == len(changed) + 1
+    assert all(len(one) == 16 and set(one) <= set("0123456789abcdef") for one in ids)
+    with_one_choice = {"weight", "success_estimate", "optimizer", "advantage_scale"}
+    for kind, changes in ((RunConfig, RUN_CHANGES), (PolicyConfig, POLICY_CHANGES), (UpdateConfig, UPDATE_CHANGES)):
+        assert {one.name for one in dataclasses.fields(kind)} - with_one_choice == set(changes)
+
+
+def test_the_stream_depends_on_all_but_length_and_recording():
+    run = RunConfig(8)
+    assert run.stream_key == dataclasses.replace(run, steps=7, record_every=3).stream_key
+    for name in set(RUN_CHANGES) - {"steps", "record_every"}:
+        assert dataclasses.replace(run, **{name: RUN_CHANGES[name]}).stream_key != run.stream_key
+
+
+def test_presets_and_readings():
+    for name, update in PRESETS.items():
+        run = RunConfig.preset(name, group_size=4, gamma=1, actions=50, correct=10)
+        assert run == RunConfig(4, 1.0, policy=PolicyConfig(50, 10), update=update)
+        assert run.reading == name
+    assert RunConfig(4) == RunConfig.preset("figure_matching", group_size=4)
+    literal, hu = PRESETS["appendix_j_literal"], PRESETS["hu2025"]
+    assert (literal.surrogate, literal.weight_decay, literal.learning_rate) == ("linear", 0.01, 1e-2)
+    assert (hu.surrogate, hu.weight_decay, hu.learning_rate) == ("linear", 0.01, 1e-3)
+    assert RunConfig.preset("hu2025", group_size=4, learning_rate=1e-2).reading == "appendix_j_literal"
+    assert RunConfig.preset("hu2025", group_size=4, eps=1e-5).reading == "custom"
+    policy = PolicyConfig(60, 20)
+    assert RunConfig.preset("hu2025", group_size=4, policy=policy, correct=7).policy == PolicyConfig(60, 7)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        *(("group_size", value) for value in (0, -1, 2**31, 1.5, 8.0, "8", True, None, float("nan"))),
+        *(("gamma", value) for value in (-0.1, float("nan"), float("inf"), "1", True, [1.0], None, 1j)),
+        *(("seed", value) for value in (-1, True, np.True_, 1.5, "1", None)),
+        *(("steps", value) for value in (0, -5, 2.5, True)),
+        *(("record_every", value) for value in (0, 0.5, "10")),
+        *(("policy", value) for value in (None, 3, UpdateConfig())),
+        *(("update", value) for value in ("adam", PolicyConfig())),
+        *(("actions", value) for value in (1, 0, 2.0, 2**31)),
+        *(("correct", value) for value in (0, 128_000, 128_001, 10.0)),
+        *(("anchor_logit", value) for value in (float("inf"), float("nan"), "5", False)),
+        ("correct_logit", -float("inf")),
+        ("wrong_logit", None),
+        *(("learning_rate", value) for value in (0, -1e-3, float("inf"), float("nan"))),
+        *(("betas", value) for value in ((0.9,), (0.9, 1.0), (-0.1, 0.9), 0.9, "ab", (0.9, float("nan")), (0.9, None))),
+        *(("eps", value) for value in (0, -1e-8, float("nan"))),
+        *(("weight_decay", value) for value in (-0.01, float("inf"))),
+        *(("reward_correct", value) for value in (-1, -2.0, float("inf"))),
+        *(("reward_wrong", value) for value in (1, 2.0, float("nan"))),
+    ],
+)
+def test_values_outside_their_range_are_refused_in_one_line(name, value):
+    with pytest.raises(ValueError, match=name) as refused:
+        RunConfig.preset("figure_matching", **{"group_size": 8, name: value})
+    message = str(refused.value)
+    assert "\n" not in message
+    assert "got " in message
+    assert ": " in message.split("got ", 1)[1]
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "nearest"),
+    [
+        ("surrogate", "linaer", "linear"),
+        ("surrogate", "ratio", "importance_ratio"),
+        ("optimizer", "adamw", "adam"),
+        ("advantage_scale", None, "none"),
+        ("weight", "vocal", "focal"),
+        ("success_estimate", ["empirical"], "empirical"),
+    ],
+)
+def test_an_unknown_choice_names_the_nearest_and_all_valid_ones(name, value, nearest):
+    with pytest.raises(ValueError, match=f"{name} must be one of .*'{nearest}'.*did you mean '{nearest}'"):
+        RunConfig.preset("figure_matching", group_size=8, **{name: value})
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({}, "group_size must be given"),
+        ({"group_size": 8, "gama": 1}, "did you mean 'gamma'"),
+        ({"group_size": 8, "policy": {"action": 5}}, "did you mean 'actions'"),
+        ({"group_size": 8, "update": {"weightdecay": 0}}, "did you mean 'weight_decay'"),
+        ({"group_size": 8, "policy": {"actions": 5, "correct": 5}}, "correct must be below actions"),
+        ([8], "dictionary"),
+    ],
+)
+def test_from_dict_and_from_json_refuse_what_is_no_run(values, message):
+    for read, given_ in ((RunConfig.from_dict, values), (RunConfig.from_json, json.dumps(values))):
+        with pytest.raises(ValueError, match=message):
+            read(given_)
+
+
+def test_from_json_refuses_what_is_no_json():
+    with pytest.raises(ValueError, match="must be JSON"):
+        RunConfig.from_json("{group_size: 8}")
+
+
+def test_preset_refuses_unknown_names():
+    with pytest.raises(ValueError, match="did you mean 'figure_matching'"):
+        RunConfig.preset("figure-matching", group_size=8)
+    with pytest.raises(ValueError, match="did you mean 'wrong_logit'"):
+        RunConfig.preset("hu2025", group_size=8, wrong_logits=1)
+    with pytest.raises(ValueError, match="group_size must be given"):
+        RunConfig.preset("hu2025")
+
+
+def test_configurations_are_frozen():
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        RunConfig(8).gamma = 1.0

@@ -1,0 +1,35 @@
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from fgrpo.simulate import PolicyConfig
+from fgrpo.simulate.policy import initial_logits, initial_masses, softmax
+
+
+def test_default_start_is_that_of_appendix_j():
+    masses = initial_masses(PolicyConfig())
+    total = math.exp(5) + 9_999 * math.exp(3) + 118_000
+    assert masses["correct_mass"] == pytest.approx(1 - 118_000 / total, rel=1e-13)
+    assert masses["anchor_mass"] == pytest.approx(math.exp(5) / total, rel=1e-13)
+    assert masses["leaf_mass"] == pytest.approx(math.exp(3) / total, rel=1e-13)
+    assert round(masses["correct_mass"], 5) == 0.63008
+    assert f"{masses['anchor_mass']:.4e} {masses['leaf_mass']:.4e}" == "4.6527e-04 6.2967e-05"
+
+
+def test_classes_lie_in_order():
+    assert initial_logits(PolicyConfig(6, 3, 2.0, 1.0, -1.0)).tolist() == [2.0, 1.0, 1.0, -1.0, -1.0, -1.0]
+    only_anchor = initial_masses(PolicyConfig(2, 1, 0.0, 9.0, 0.0))
+    assert only_anchor["correct_mass"] == only_anchor["anchor_mass"] == 0.5
+    assert math.isnan(only_anchor["leaf_mass"])
+
+
+def test_softmax_of_rational_odds_and_of_extreme_logits():
+    odds = [1, 2, 3, 10]
+    exact = [float(Fraction(one, sum(odds))) for one in odds]
+    np.testing.assert_allclose(softmax(np.log(odds)), exact, rtol=1e-15)
+    out = np.empty(4)
+    assert softmax(np.log(odds) + 1e4, out=out) is out
+    np.testing.assert_allclose(out, exact, rtol=1e-11)
+    assert softmax(np.array([1e6, -1e6])).tolist() == [1.0, 0.0]

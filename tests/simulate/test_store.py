@@ -1,0 +1,155 @@
+import errno
+import os
+import shutil
+
+import filelock
+import pandas as pd
+import pyarrow.parquet as pq
+import pytest
+
+from fgrpo.simulate import RunConfig, load_results, simulate
+from fgrpo.simulate.store import ResultsFolder
+
+
+def run(seed=0):
+    return RunConfig.preset("figure_matching", group_size=8, seed=seed, steps=20, actions=128, correct=10)
+
+
+@pytest.fixture(scope="module")
+def trajectories():
+    return [simulate(run(seed)) for seed in range(3)]
+
+
+@pytest.fixture
+def filled(tmp_path, trajectories):
+    with ResultsFolder(tmp_path / "out") as results:
+        for one in trajectories:
+            results.save(one)
+        results.assemble([run(0), run(1)])
+    return tmp_path / "out"
+
+
+def files(folder):
+    return sorted(
+        str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file() and path.name != ".lock"
+    )
+
+
+def test_runs_and_table_round_trip_with_their_provenance(filled, trajectories):
+    assert files(filled) == sorted(["sweep.parquet", *(f"runs/{run(seed).run_id}.parquet" for seed in range(3))])
+    expected = pd.concat([one.to_frame() for one in trajectories[:2]], ignore_index=True)
+    pd.testing.assert_frame_equal(load_results(filled), expected)
+    metadata = pq.read_schema(filled / "runs" / f"{run(2).run_id}.parquet").metadata
+    assert RunConfig.from_json(metadata[b"fgrpo.config"].decode()) == run(2)
+    assert metadata[b"fgrpo.engine"] == b"reference"
+    assert b"numpy_version" in metadata[b"fgrpo.versions"]
+    with ResultsFolder(filled) as results:
+        pd.testing.assert_frame_equal(results.assemble([run(2), run(0)]), load_results(filled))
+        assert results.has(run(1))
+        assert not results.has(run(3))
+    assert load_results(filled)["seed"].tolist() == [2, 2, 2, 0, 0, 0]
+
+
+@pytest.mark.parametrize("keep", [0, 3, 2000, -1])
+def test_a_truncated_run_is_named_with_the_way_out(filled, keep):
+    path = filled / "runs" / f"{run().run_id}.parquet"
+    path.write_bytes(path.read_bytes()[:keep])
+    with ResultsFolder(filled) as results, pytest.raises(ValueError, match=f"{path}: delete it"):
+        results.has(run())
+
+
+def test_flipped_bits_in_the_data_are_noticed(filled):
+    path = filled / "runs" / f"{run().run_id}.parquet"
+    content = bytearray(path.read_bytes())
+    columns = pq.read_metadata(path).row_group(0)
+    column = next(
+        columns.column(i) for i in range(columns.num_columns) if columns.column(i).path_in_schema == "entropy"
+    )
+    content[column.dictionary_page_offset + column.total_compressed_size - 1] ^= 0x01
+    path.write_bytes(content)
+    with ResultsFolder(filled) as results, pytest.raises(ValueError, match=f"{path}: delete it"):
+        results.assemble([run()])
+
+
+def test_a_damaged_or_missing_table_is_named(filled, tmp_path):
+    (filled / "sweep.parquet").write_bytes(b"PAR1 and nothing else")
+    with pytest.raises(ValueError, match=r"sweep\.parquet: delete it"):
+        load_results(filled)
+    with pytest.raises(ValueError, match=r"got .*nowhere without"):
+        load_results(tmp_path / "nowhere")
+
+
+def test_a_file_with_another_run_is_refused(filled):
+    runs = filled / "runs"
+    shutil.copy(runs / f"{run(1).run_id}.parquet", runs / f"{run(0).run_id}.parquet")
+    with ResultsFolder(filled) as results:
+        for use in (results.has, lambda config: results.assemble([config])):
+            with pytest.raises(ValueError, match=f"got {run(1).run_id} in .*delete it"):
+                use(run(0))
+
+
+def test_a_table_that_is_no_run_is_refused(filled):
+    path = filled / "runs" / f"{run(0).run_id}.parquet"
+    pd.DataFrame({"step": [0]}).to_parquet(path)
+    with ResultsFolder(filled) as results, pytest.raises(ValueError, match="no readable configuration"):
+        results.has(run(0))
+
+
+@pytest.mark.parametrize("failing", ["fsync", "replace"])
+def test_a_full_disk_loses_nothing_that_is_finished(filled, trajectories, monkeypatch, failing):
+    before = {name: (filled / name).read_bytes() for name in files(filled)}
+
+    def full(*arguments):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, failing, full)
+    with ResultsFolder(filled) as results:
+        for write in (lambda: results.save(trajectories[0]), lambda: results.assemble([run(2)])):
+            with pytest.raises(
+                OSError, match=f"cannot write .*parquet into {filled}.*No space left.*choose another"
+            ) as failed:
+                write()
+            assert failed.value.errno == errno.ENOSPC
+    assert {name: (filled / name).read_bytes() for name in files(filled)} == before
+
+
+def test_left_over_temporary_files_are_removed_by_the_next_writer_only(filled):
+    left_over = [filled / ".sweep.parquet.1.tmp", filled / "runs" / ".0123456789abcdef.parquet.1.tmp"]
+    for path in left_over:
+        path.write_bytes(b"half")
+    mine = filled / "runs" / "notes.txt"
+    mine.write_text("keep")
+    with filelock.FileLock(filled / ".lock"), pytest.raises(ValueError, match="another process"), ResultsFolder(filled):
+        pass
+    assert all(path.exists() for path in left_over)
+    with ResultsFolder(filled):
+        assert not any(path.exists() for path in left_over)
+    assert mine.read_text() == "keep"
+
+
+def test_a_second_writer_is_refused_until_the_first_has_left(tmp_path):
+    with (
+        ResultsFolder(tmp_path),
+        pytest.raises(ValueError, match=f"{tmp_path} .*choose another --out"),
+        ResultsFolder(tmp_path),
+    ):
+        pass
+    with ResultsFolder(tmp_path):
+        pass
+
+
+def test_a_path_that_cannot_be_a_folder_is_refused(tmp_path, monkeypatch):
+    (tmp_path / "file").write_text("")
+    for path in (tmp_path / "file", tmp_path / "file" / "below"):
+        with pytest.raises(ValueError, match=f"{path}.*choose another --out"), ResultsFolder(path):
+            pass
+
+    def refuse(*arguments, **options):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+
+    monkeypatch.setattr("pathlib.Path.mkdir", refuse)
+    with (
+        pytest.raises(ValueError, match=r"writable, got .*new \(Permission denied\): choose"),
+        ResultsFolder(tmp_path / "new"),
+    ):
+        pass

@@ -1,0 +1,205 @@
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from fgrpo.simulate import RunConfig, load_results, paper_sweep, run_sweep, simulate, sweep
+from fgrpo.simulate.sweep import PAPER_GROUP_SIZES, quick_sweep
+from reference.simulation import simulate_or_fail
+
+TINY = {"actions": 128, "correct": 10, "steps": 20}
+# long enough to be interrupted, some seconds in all
+SLOW = {"actions": 1280, "correct": 100, "steps": 3000}
+SCRIPT = f"""
+from fgrpo.simulate import paper_sweep, run_sweep
+if __name__ == "__main__":
+    run_sweep(paper_sweep(group_sizes=(8,), seeds=range(8), **{SLOW}), "@OUT@", workers=2)
+"""
+
+
+def tiny(**options):
+    return paper_sweep(**{"group_sizes": (2, 8), "seeds": range(2), **TINY, **options})
+
+
+def runs(folder):
+    return sorted(path.name for path in Path(folder).glob("runs/*"))
+
+
+def test_the_papers_grid():
+    configs = paper_sweep()
+    assert len(set(configs)) == len(configs) == 17 * 2 * 4
+    assert {one.group_size for one in configs} == {2**power for power in range(1, 18)} == set(PAPER_GROUP_SIZES)
+    assert {one.gamma for one in configs} == {0.0, 1.0}
+    assert {one.seed for one in configs} == {0, 1, 2, 3}
+    assert {(one.steps, one.reading, one.policy.actions) for one in configs} == {(1000, "figure_matching", 128_000)}
+
+
+def test_changes_apply_to_all_runs_and_iterators_are_used_once():
+    configs = paper_sweep(
+        "hu2025", group_sizes=iter((4, 16)), gammas=iter((0, 1)), seeds=iter((5, 6)), actions=99, correct=9
+    )
+    assert len(configs) == 8
+    assert {(one.reading, one.policy.actions) for one in configs} == {("hu2025", 99)}
+    with pytest.raises(ValueError, match="did you mean 'learning_rate'"):
+        paper_sweep(lerning_rate=1)
+
+
+def test_the_quick_grid_is_a_tenth():
+    configs = quick_sweep()
+    assert {(one.policy.actions, one.policy.correct, one.steps) for one in configs} == {(12_800, 1_000, 1000)}
+    assert max(one.group_size for one in configs) == 16_384
+    assert quick_sweep("hu2025")[0].reading == "hu2025"
+
+
+def test_the_quick_grid_shows_the_three_regimes():
+    final = {}
+    for one in quick_sweep():
+        if one.group_size in (2, 512, 16_384) and (one.gamma, one.seed) == (0.0, 0):
+            trajectory = simulate(one)
+            final[one.group_size] = trajectory.retained_mass[-1], trajectory.correct_mass[-1]
+    assert final[2][0] > 0.9
+    assert final[2][1] < 0.7
+    assert final[512][0] < 0.1
+    assert final[512][1] > 0.99
+    assert final[16_384][0] > 0.97
+    assert final[16_384][1] > 0.99
+
+
+def test_results_do_not_depend_on_the_number_of_processes_and_duplicates_count_once(tmp_path):
+    configs = tiny()
+    alone = run_sweep([*configs, *configs[:3]], tmp_path / "alone", workers=1)
+    two = run_sweep(iter(configs), tmp_path / "two", workers=2)
+    pd.testing.assert_frame_equal(alone, two)
+    pd.testing.assert_frame_equal(load_results(tmp_path / "two"), two)
+    assert list(dict.fromkeys(alone["run_id"])) == [one.run_id for one in configs]
+    assert len(alone) == 3 * len(configs)
+
+
+def test_finished_runs_are_not_computed_again_and_long_ones_come_first(tmp_path, monkeypatch):
+    computed = []
+
+    def spy(config):
+        computed.append(config)
+        return simulate_or_fail(config)
+
+    monkeypatch.setattr(sweep, "simulate", spy)
+    configs = [RunConfig.preset("figure_matching", group_size=n, **TINY) for n in (2, 8192, 64)]
+    run_sweep(configs[:1], tmp_path, workers=1)
+    both = run_sweep(configs, tmp_path, workers=1)
+    assert [one.group_size for one in computed] == [2, 8192, 64]
+    pd.testing.assert_frame_equal(run_sweep(configs, tmp_path), both)
+    assert len(computed) == 3
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_failing_run_ends_the_sweep_promptly_and_keeps_what_is_finished(tmp_path, monkeypatch, workers):
+    monkeypatch.setattr(sweep, "simulate", simulate_or_fail)
+    # in the order of cost; with two processes one sleeps while the other fails
+    seeds = {0: 9, 1: 8, 13: 6, 2: 5} if workers == 1 else {0: 9, 1: 8, 14: 7, 13: 6, 2: 5, 3: 4}
+    configs = [RunConfig.preset("figure_matching", group_size=2**n, seed=s, **TINY) for s, n in seeds.items()]
+    started = time.monotonic()
+    with pytest.raises(ArithmeticError, match="seed 13"):
+        run_sweep(configs, tmp_path, workers=workers)
+    assert time.monotonic() - started < 60
+    finished = {one.seed for one in configs if f"{one.run_id}.parquet" in runs(tmp_path)}
+    assert {0, 1} <= finished <= ({0, 1} if workers == 1 else {0, 1, 2, 3})
+    assert children(os.getpid(), of_pool=True) == []
+    monkeypatch.undo()
+    assert set(run_sweep(configs, tmp_path, workers=1)["seed"]) == set(seeds)
+
+
+def test_a_result_that_cannot_be_written_ends_the_processes(tmp_path, monkeypatch):
+    def full(self, trajectory):
+        raise OSError(28, "cannot write")
+
+    monkeypatch.setattr(sweep.ResultsFolder, "save", full)
+    with pytest.raises(OSError, match="cannot write"):
+        run_sweep(tiny(), tmp_path, workers=2)
+    assert children(os.getpid(), of_pool=True) == []
+
+
+@pytest.mark.parametrize("workers", [0, -1, 1.5, True, "2"])
+def test_workers_must_be_a_positive_whole_number(tmp_path, workers):
+    with pytest.raises(ValueError, match="workers must be a whole number"):
+        run_sweep(tiny(), tmp_path, workers=workers)
+
+
+def test_an_empty_sweep_is_refused(tmp_path):
+    with pytest.raises(ValueError, match="at least one run"):
+        run_sweep([], tmp_path)
+
+
+def test_progress_is_silent_without_a_terminal(tmp_path, capfd):
+    run_sweep(tiny(), tmp_path, workers=1)
+    assert capfd.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize(("progress", "shown"), [(True, True), (False, False)])
+def test_progress_on_a_terminal_goes_to_stderr_with_a_rate(tmp_path, capsys, monkeypatch, progress, shown):
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    run_sweep(tiny(), tmp_path, workers=1, progress=progress)
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert ("run/s" in err and "8/8" in err) is shown
+
+
+def children(pid, of_pool=False):
+    """Living child processes; with `of_pool` only the pool's workers. Empty where there is no /proc."""
+    found = []
+    for status in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            state, parent = status.read_text().rpartition(")")[2].split()[:2]
+            command = status.with_name("cmdline").read_text()
+        except OSError:  # ended meanwhile
+            continue
+        if int(parent) == pid and state != "Z" and (not of_pool or "spawn_main" in command):
+            found.append(int(status.parent.name))
+    return found
+
+
+def alive(pid):
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def wait_until(condition, seconds=60):
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.02)
+
+
+@pytest.mark.parametrize("ending", [signal.SIGKILL, signal.SIGINT])
+def test_a_sweep_that_is_ended_from_outside_is_resumed(tmp_path, ending):
+    out = tmp_path / "out"
+    script = tmp_path / "sweep_script.py"
+    script.write_text(SCRIPT.replace("@OUT@", str(out)))
+    process = subprocess.Popen([sys.executable, str(script)], start_new_session=True, stderr=subprocess.PIPE, text=True)
+    try:
+        wait_until(lambda: any(name.endswith(".parquet") for name in runs(out)))
+        workers = children(process.pid, of_pool=True)
+        if ending == signal.SIGINT:
+            os.killpg(process.pid, signal.SIGINT)
+        else:
+            process.kill()
+        _, errors = process.communicate(timeout=30)
+    finally:
+        process.kill()
+    assert process.returncode == -ending
+    assert ("KeyboardInterrupt" in errors) is (ending == signal.SIGINT)
+    wait_until(lambda: not any(map(alive, workers)), 10)
+
+    configs = paper_sweep(group_sizes=(8,), seeds=range(8), **SLOW)
+    stamps = {name: (out / "runs" / name).stat().st_mtime_ns for name in runs(out) if name.endswith(".parquet")}
+    assert 0 < len(stamps) < len(configs)
+    resumed = run_sweep(configs, out, workers=2)
+    assert runs(out) == sorted(f"{one.run_id}.parquet" for one in configs)
+    assert {name: (out / "runs" / name).stat().st_mtime_ns for name in stamps} == stamps
+    assert resumed["run_id"].nunique() == len(configs)
