@@ -1,0 +1,49 @@
+"""Figures 2, 4 and 5 of the paper: their data, their panels, and their files.
+
+Each figure is made of a function that returns the drawn data, functions that draw one panel on given axes, and one that
+composes the figure. Nothing here touches pyplot or matplotlib's global settings.
+"""
+
+from fgrpo.figures.figure2 import figure_2, figure_2_alt_text, figure_2_data, plot_tail_miss_curves
+from fgrpo.figures.figure4 import (
+    figure_4,
+    figure_4_alt_text,
+    plot_correct_mass,
+    plot_final_masses,
+    plot_long_retained_mass,
+    plot_retained_mass,
+)
+from fgrpo.figures.figure5 import (
+    figure_5,
+    figure_5_alt_text,
+    figure_5_data,
+    plot_leaf_tail_miss,
+    plot_leaf_tail_miss_difference,
+)
+from fgrpo.figures.save import save_figure
+from fgrpo.figures.style import figure_style, gamma_line_style, group_size_style
+from fgrpo.figures.summary import collapse_zone, figure_4_data
+
+__all__ = [
+    "collapse_zone",
+    "figure_2",
+    "figure_2_alt_text",
+    "figure_2_data",
+    "figure_4",
+    "figure_4_alt_text",
+    "figure_4_data",
+    "figure_5",
+    "figure_5_alt_text",
+    "figure_5_data",
+    "figure_style",
+    "gamma_line_style",
+    "group_size_style",
+    "plot_correct_mass",
+    "plot_final_masses",
+    "plot_leaf_tail_miss",
+    "plot_leaf_tail_miss_difference",
+    "plot_long_retained_mass",
+    "plot_retained_mass",
+    "plot_tail_miss_curves",
+    "save_figure",
+]
