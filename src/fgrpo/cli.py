@@ -1,0 +1,163 @@
+"""The command line. Commands import what they need when they run, so that `fgrpo --help` stays fast.
+
+Every failure that a user can cause is one line on stderr and exit code 2: the rule, the value received, the way out.
+"""
+
+import json
+import math
+import sys
+from collections.abc import Callable, Sequence
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any, TypeVar
+
+import typer
+from typer.exceptions import TyperException
+
+Number = TypeVar("Number", int, float)
+
+USER_ERROR = 2
+INTERRUPTED = 130  # what typer returns for Ctrl-C
+
+app = typer.Typer(
+    add_completion=True,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
+)
+
+Out = Annotated[Path, typer.Option("--out", metavar="DIR", help="Folder for results; finished runs in it are reused.")]
+Workers = Annotated[int | None, typer.Option("--workers", metavar="K", help="Processes; default: one per core.")]
+Quiet = Annotated[bool, typer.Option("--quiet", help="No progress and no closing summary.")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON for a machine to read.")]
+
+
+class FigureNumber(StrEnum):
+    """Figures that can be drawn, by their number in version 1 of the paper."""
+
+    TWO = "2"
+    FOUR = "4"
+    FIVE = "5"
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        import fgrpo
+
+        print(f"fgrpo {fgrpo.__version__}")
+        raise typer.Exit
+
+
+@app.callback(invoke_without_command=True)
+def _root(
+    context: typer.Context,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Print the version and exit.")
+    ] = False,
+) -> None:
+    """What group-relative RL with verifiable rewards does to rare correct answers: theory, simulation, figures."""
+    if context.invoked_subcommand is None:
+        print(context.get_help())
+
+
+@app.command()
+def reproduce(
+    quick: Annotated[
+        bool, typer.Option("--quick", help="A reduced action space: two minutes, the same three regimes.")
+    ] = False,
+    out: Out = Path("results"),
+    workers: Workers = None,
+    quiet: Quiet = False,
+) -> None:
+    """Run the sweep of Figure 4, draw Figures 2, 4 and 5 and write report.md.
+
+    Finished runs are kept and reused: a broken-off call goes on where it was. Example: fgrpo reproduce --quick
+    """
+    from fgrpo.reproduce import reproduce as run
+
+    written = run(out, quick=quick, workers=workers, progress=not quiet)
+    if not quiet:
+        print("\n".join(str(path) for path in written))
+
+
+@app.command()
+def figure(
+    number: Annotated[FigureNumber, typer.Argument(help="Number of the figure in version 1 of the paper.")],
+    out: Out = Path("results"),
+) -> None:
+    """Draw one figure: PNG, PDF and the drawn data. Figure 4 reads the results stored in --out.
+
+    Example: fgrpo figure 2 --out results
+    """
+    from fgrpo.reproduce import draw_figure
+
+    print("\n".join(str(path) for path in draw_figure(int(number), out)))
+
+
+@app.command("tail-miss")
+def tail_miss(
+    success_rate: Annotated[float, typer.Option("--success-rate", metavar="MU", help="mu, in [0, 1].")],
+    rare_mass: Annotated[float, typer.Option("--rare-mass", metavar="TAU", help="tau, in [0, mu].")],
+    group_size: Annotated[
+        str, typer.Option("--group-size", metavar="N,N,...", help="Group sizes, comma-separated.")
+    ] = "2,4,8,16,32,64,128",
+    as_json: Json = False,
+) -> None:
+    """Probability that a group is active and misses the rare-correct region (Lemma 3.1), by group size.
+
+    Example: fgrpo tail-miss --success-rate 0.3 --rare-mass 0.03 --group-size 2,8,32
+    """
+    from fgrpo.theory import active_probability, peak_group_size, tail_miss_probability
+
+    sizes = _list_of(int, "--group-size", group_size)
+    active = active_probability(success_rate, sizes)
+    miss = tail_miss_probability(success_rate, rare_mass, sizes)
+    peak = float(peak_group_size(success_rate, rare_mass))
+    if as_json:
+        rows = [
+            {"group_size": n, "active_probability": a, "tail_miss_probability": b}
+            for n, a, b in zip(sizes, active.tolist(), miss.tolist(), strict=True)
+        ]
+        finite_peak = int(peak) if math.isfinite(peak) else None
+        print(json.dumps({"peak_group_size": finite_peak, "rows": rows}, indent=2))
+        return
+    print(f"{'N':>10}  {'Pr(active)':>12}  {'Pr(tail miss)':>13}")
+    for n, a, b in zip(sizes, active, miss, strict=True):
+        print(f"{n:>10}  {a:>12.6g}  {b:>13.6g}")
+    if math.isnan(peak):
+        print("no group size has a tail miss")
+    elif math.isinf(peak):
+        print("a region of no mass is always missed: tail misses are the active groups and rise with N")
+    else:
+        print(f"most tail misses per step at N = {peak:.0f}")
+
+
+def _list_of(number: Callable[[str], Number], option: str, text: str) -> list[Number]:
+    try:
+        return [number(item) for item in text.split(",")]
+    except ValueError:
+        kind = "whole numbers" if number is int else "numbers"
+        raise ValueError(
+            f"{option} must be {kind} separated by commas, got {text!r}: write for example 2,8,32"
+        ) from None
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line on `arguments` (default: the process's own) and return the exit code."""
+    try:
+        result: Any = app(args=None if arguments is None else list(arguments), prog_name="fgrpo", standalone_mode=False)
+        if result == INTERRUPTED:
+            return _complain("interrupted: what was finished is kept, the same command goes on where it was")
+        return result if isinstance(result, int) else 0
+    except TyperException as error:
+        return _complain(error.format_message())
+    except ValueError as error:
+        return _complain(str(error))
+    except OSError as error:
+        file = f": {error.filename}" if error.filename else ""
+        return _complain(f"{error.strerror or error}{file}")
+
+
+def _complain(message: str) -> int:
+    print(f"fgrpo: {' '.join(message.split())}", file=sys.stderr)
+    return USER_ERROR
