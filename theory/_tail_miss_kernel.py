@@ -164,7 +164,10 @@ def falling_crossing(bases: Bases, log_level: FloatArray, peak: FloatArray) -> F
     """Real N beyond the peak at which the probability has come down to the level."""
     # (1 - tau)^N = level bounds it from above
     upper = np.log(-log_level) - np.log(-bases.log_a)
-    return level_crossing(bases, log_level, np.log(peak - 1.0), upper + 1e-9)
+    start = np.log(peak - 1.0)
+    crossing = level_crossing(bases, log_level, start, upper + 1e-9)
+    # the level may equal the maximum to rounding
+    return np.where(log_tail_miss(bases, 1.0 + np.exp(start)) <= log_level, peak, crossing)
 
 
 def rising_crossing(bases: Bases, log_level: FloatArray, peak: FloatArray) -> FloatArray:
@@ -173,4 +176,5 @@ def rising_crossing(bases: Bases, log_level: FloatArray, peak: FloatArray) -> Fl
     lower = log_level - np.log(np.log(2.0))
     always = np.log(-np.log(-np.expm1(log_level) / 2.0)) - np.log(-bases.log_large)
     upper = np.where(np.isinf(peak), always + 1e-9, np.log(peak - 1.0))
-    return level_crossing(bases, log_level, lower - 1e-9, upper)
+    # 1 below, as N - 1 is rounded where it is small; and the level may equal the maximum to rounding
+    return np.minimum(level_crossing(bases, log_level, lower - 1.0, upper), peak)
