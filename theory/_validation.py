@@ -15,7 +15,7 @@ def real(name: str, value: ArrayLike) -> FloatArray:
         array = np.asarray(value)
         if array.dtype.kind not in "biuf" and not (array.dtype.kind == "O" and _all_real(array)):
             raise TypeError
-        return array.astype(np.float64)
+        return array.astype(np.float64, copy=False)
     except (TypeError, ValueError):
         raise ValueError(f"{name} must be a real number or an array of them, got {value!r}: pass floats") from None
 

@@ -78,9 +78,11 @@ def test_wheel_works_in_an_empty_environment(wheel: Path, tmp_path: Path) -> Non
 
 
 def test_public_names_are_those_of_the_subpackages() -> None:
-    for name in fgrpo.__all__:
+    names = {*fgrpo.theory.__all__, *fgrpo.simulate.__all__}
+    assert len(names) == len(fgrpo.theory.__all__) + len(fgrpo.simulate.__all__)
+    assert names | {"__version__", "figures", "llm", "simulate", "theory"} == set(dir(fgrpo))
+    for name in dir(fgrpo):
         assert getattr(fgrpo, name) is not None
-    assert set(fgrpo.theory.__all__) | set(fgrpo.simulate.__all__) <= set(dir(fgrpo))
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
         fgrpo.nothing  # noqa: B018
 
