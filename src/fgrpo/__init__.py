@@ -1,7 +1,7 @@
 """F-GRPO toolkit: theory, exact simulation and language-model training for group-relative RL with verifiable rewards.
 
-The public names of `fgrpo.theory` and `fgrpo.simulate` are also available here. Sub-packages and names are imported when
-first used (PEP 562), so that `import fgrpo` costs nothing.
+The public names of `fgrpo.theory` and `fgrpo.simulate` are also available here. Sub-packages and names are imported
+when first used (PEP 562), so that `import fgrpo` costs nothing.
 """
 
 import importlib
