@@ -20,7 +20,7 @@ CALLS = {
     "focal_weight_variance": (0.3, 8.0, 2.0),
     "pass_at_k": (16.0, 3.0, 4.0),
     "ema_success_rate": (0.3, 0.4, 0.1),
-    "shrunk_success_rate": (3.0, 8.0),
+    "shrunk_success_rate": (0.375, 8.0),
     "delta_nll_rare": (0.3, 0.4),
 }
 
