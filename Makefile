@@ -1,6 +1,5 @@
 # Two targets are all that a newcomer needs: `make reproduce` and `make test`. CONTRIBUTING.md says what each is for.
 PYTHON ?= python3
-OUT ?= results
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
@@ -8,9 +7,9 @@ INSTALL := $(PIP) install --constraint constraints.txt
 
 .PHONY: reproduce test lint types unit acceptance bench clean
 
-# the main job: sweep, figures 2, 4, 5 and report.md in $(OUT); QUICK=1 takes a reduced action space
+# the main job: sweep, figures 2, 4, 5 and report.md in results/; QUICK=1 takes a reduced action space, OUT=DIR another folder
 reproduce: $(VENV)/.core
-	$(BIN)/fgrpo reproduce --out $(OUT) $(if $(QUICK),--quick) $(if $(WORKERS),--workers $(WORKERS))
+	$(BIN)/fgrpo reproduce $(if $(QUICK),--quick) $(if $(OUT),--out $(OUT)) $(if $(WORKERS),--workers $(WORKERS))
 
 # what every change must pass
 test: lint types unit

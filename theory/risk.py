@@ -115,8 +115,10 @@ def risk_interval(
 
 def _first_whole(bases: kernel.Bases, log_level: FloatArray, crossing: FloatArray, top: FloatArray) -> FloatArray:
     """First whole N of the interval; the crossing is known to rounding only, so its lower neighbour is tried too."""
-    below = np.maximum(np.ceil(crossing) - 1.0, 1.0)
-    return np.minimum(np.where(kernel.log_tail_miss(bases, below) >= log_level, below, below + 1.0), top)
+    below = np.clip(np.ceil(crossing) - 1.0, 1.0, np.finfo(np.float64).max)  # inf where no double is large enough
+    with np.errstate(over="ignore"):
+        first = np.where(kernel.log_tail_miss(bases, below) >= log_level, below, below + 1.0)
+    return np.minimum(np.where(np.isinf(crossing), np.inf, first), top)
 
 
 def _last_whole(bases: kernel.Bases, log_level: FloatArray, crossing: FloatArray, top: FloatArray) -> FloatArray:

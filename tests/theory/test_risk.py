@@ -199,3 +199,8 @@ def test_invalid_input_is_refused_in_one_line(call):
     with pytest.raises(ValueError, match=r"must be .*, got .*: |must be at most") as error:
         call()
     assert "\n" not in str(error.value)
+
+
+def test_interval_that_begins_beyond_the_doubles() -> None:
+    low, high = risk_interval(5e-324, 0.0, 0.5)
+    assert low == high == np.inf
