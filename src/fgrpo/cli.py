@@ -7,6 +7,7 @@ import json
 import math
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import asdict
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
@@ -16,6 +17,7 @@ from typer.exceptions import TyperException
 
 Number = TypeVar("Number", int, float)
 
+PROOF_FAILED = 1
 USER_ERROR = 2
 INTERRUPTED = 130  # what typer returns for Ctrl-C
 
@@ -65,7 +67,10 @@ def reproduce(
     quick: Annotated[
         bool, typer.Option("--quick", help="A reduced action space: two minutes, the same three regimes.")
     ] = False,
-    out: Out = Path("results"),
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", metavar="DIR", help="Results folder; default: results, with --quick results/quick."),
+    ] = None,
     workers: Workers = None,
     quiet: Quiet = False,
 ) -> None:
@@ -75,7 +80,8 @@ def reproduce(
     """
     from fgrpo.reproduce import reproduce as run
 
-    written = run(out, quick=quick, workers=workers, progress=not quiet)
+    folder = out or Path("results/quick" if quick else "results")
+    written = run(folder, quick=quick, workers=workers, progress=not quiet)
     if not quiet:
         print("\n".join(str(path) for path in written))
 
@@ -130,6 +136,123 @@ def tail_miss(
         print("a region of no mass is always missed: tail misses are the active groups and rise with N")
     else:
         print(f"most tail misses per step at N = {peak:.0f}")
+
+
+@app.command()
+def advise(
+    success_rate: Annotated[
+        float | None, typer.Option("--success-rate", metavar="MU", help="mu of one prompt, in [0, 1].")
+    ] = None,
+    rare_mass: Annotated[
+        float | None, typer.Option("--rare-mass", metavar="TAU", help="Assumed tau of that prompt, in [0, mu].")
+    ] = None,
+    counts: Annotated[
+        Path | None,
+        typer.Option("--counts", metavar="FILE", help="Samples and correct per prompt: CSV, JSONL, JSON or parquet."),
+    ] = None,
+    rare_fraction: Annotated[
+        float | None, typer.Option("--rare-fraction", metavar="RHO", help="Assumed tau / mu; needed with --counts.")
+    ] = None,
+    group_size: Annotated[int, typer.Option("--group-size", metavar="N", help="Rollouts per prompt.")] = 8,
+    rollouts_per_step: Annotated[
+        int | None, typer.Option("--rollouts-per-step", metavar="R", help="A multiple of N: compares budgets.")
+    ] = None,
+    gamma: Annotated[
+        float | None, typer.Option("--gamma", metavar="G", help="Focal exponent: says what it changes.")
+    ] = None,
+    level: Annotated[
+        float, typer.Option("--level", metavar="P", help="Tail-miss probability that counts as risky.")
+    ] = 0.5,
+    as_json: Json = False,
+) -> None:
+    """Say in words where a group size stands: inactive, miss-prone or covered, and what a focal weight changes.
+
+    The rare mass is an assumption. With --counts it is --rare-fraction times each prompt's estimated success rate.
+
+    Example: fgrpo advise --success-rate 0.3 --rare-mass 0.03 --group-size 8 --rollouts-per-step 512 --gamma 1
+    """
+    from fgrpo.advice import advise as run
+    from fgrpo.advice_text import advice_text
+    from fgrpo.counts import read_counts
+
+    advice = run(
+        success_rate=success_rate,
+        rare_mass=rare_mass,
+        counts=None if counts is None else read_counts(counts),
+        rare_fraction=rare_fraction,
+        group_size=group_size,
+        rollouts_per_step=rollouts_per_step,
+        gamma=gamma,
+        level=level,
+    )
+    print(json.dumps(advice.to_dict(), indent=2, allow_nan=False) if as_json else advice_text(advice))
+
+
+@app.command()
+def prove(
+    names: Annotated[list[str] | None, typer.Argument(metavar="[NAME]...", help="Proofs; default: all.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Run the proofs of the theory with sympy; exit code 1 if one fails.
+
+    Example: fgrpo prove lemma_3_1 log_concavity
+    """
+    from fgrpo.theory._validation import one_of
+    from fgrpo.theory.proofs import PROOFS, verify
+
+    reports = []
+    for name in [one_of("name", name, tuple(PROOFS)) for name in names or PROOFS]:
+        report = verify(name)
+        reports.append(report)
+        if not as_json:
+            print(report, *(f"  not established: {step.text}" for step in report.failed), sep="\n", flush=True)
+    if as_json:
+        rows = [
+            {
+                "name": report.name,
+                "ok": report.ok,
+                "checked": report.checked,
+                "on_lemmas": report.on_lemmas,
+                "seconds": report.seconds,
+                "steps": [asdict(step) for step in report.steps],
+            }
+            for report in reports
+        ]
+        print(json.dumps(rows, indent=2))
+    if not all(report.ok for report in reports):
+        raise typer.Exit(PROOF_FAILED)
+
+
+@app.command()
+def claims(
+    out: Annotated[
+        Path | None, typer.Option("--out", metavar="FILE", help="File to write, e.g. docs/claims.md; default: stdout.")
+    ] = None,
+    results: Annotated[
+        Path, typer.Option("--results", metavar="DIR", help="Results folder of `fgrpo reproduce`.")
+    ] = Path("results"),
+    as_json: Json = False,
+) -> None:
+    """Judge every checkable claim of the paper: verdict, evidence computed now, sharpened statement.
+
+    Claims about runs of the simulation need the results of `fgrpo reproduce`. Example: fgrpo claims --results results
+    """
+    from fgrpo.claims.evidence import stored_evidence
+    from fgrpo.claims.ledger import claims_ledger, ledger_json, ledger_markdown
+    from fgrpo.simulate.files import write_atomically
+
+    evidence = stored_evidence(results)
+    entries = claims_ledger(evidence)
+    text = ledger_json(entries) if as_json else ledger_markdown(entries, evidence)
+    if out is None:
+        print(text, end="")
+    else:
+        write_atomically(out, text.encode())
+    if undetermined := [entry.claim.id for entry in entries if entry.needs_runs]:
+        print(
+            f"fgrpo: {', '.join(undetermined)} undetermined: {results} lacks results of `fgrpo reproduce`",
+            file=sys.stderr,
+        )
 
 
 def _list_of(number: Callable[[str], Number], option: str, text: str) -> list[Number]:

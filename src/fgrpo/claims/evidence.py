@@ -1,19 +1,29 @@
 """Stored runs of the simulator in the form in which claims ask for them."""
 
-from dataclasses import dataclass
+import os
+from dataclasses import dataclass, fields
 from functools import cached_property
+from pathlib import Path
 
 from pandas import DataFrame, Series
 
+from fgrpo.simulate import load_results
 from fgrpo.simulate.config import PRESETS, PolicyConfig
 from fgrpo.simulate.policy import initial_masses
+from fgrpo.simulate.store import SWEEP
 
 DEFAULT_READING = "figure_matching"
 OTHER_READINGS = tuple(name for name in PRESETS if name != DEFAULT_READING)
 RETAINED = 0.9
 """Retained mass from which on a run counts as keeping its correct modes, in the checks of sentences."""
+FEWEST_SIZES = 3
+"""Group sizes that a sentence about small, middle and large ones needs."""
 COLLAPSED = 0.5
 """Retained mass below which a run counts as collapsed (the collapse zone's level)."""
+
+
+class MissingRunsError(ValueError):
+    """The results do not hold the runs that a check needs."""
 
 
 @dataclass(frozen=True)
@@ -21,7 +31,7 @@ class Runs:
     """Runs of one reading, one policy and one length, over group sizes, gammas and seeds.
 
     Attributes:
-        rows: Tidy results, one row per run and recorded step, not empty.
+        rows: Tidy results, one row per run and recorded step, of at least `FEWEST_SIZES` group sizes at gamma 0.
     """
 
     rows: DataFrame
@@ -41,8 +51,16 @@ class Runs:
         return self.at_step(self.steps, metric, gamma)
 
     def at_step(self, step: int, metric: str, gamma: float = 0.0) -> Series:
-        """Mean over seeds of a metric after `step` updates, indexed by group size."""
+        """Mean over seeds of a metric after `step` updates, indexed by group size.
+
+        Raises:
+            MissingRunsError: If there are none.
+        """
         chosen = self.rows[(self.rows["step"] == step) & (self.rows["gamma"] == gamma)]
+        if chosen.empty:
+            raise MissingRunsError(
+                f"results must hold gamma {gamma:g} at step {step}, got none: run `fgrpo reproduce` with this folder as --out"
+            )
         return chosen.groupby("group_size")[metric].mean()
 
     def lowest(self, metric: str, gamma: float = 0.0) -> Series:
@@ -82,10 +100,11 @@ class Evidence:
 
     def _select(self, reading: str, of_length: "Series[bool]") -> Runs:
         rows = self.results[of_length & (self.results["reading"] == reading)]
-        if rows.empty:
-            raise ValueError(
-                f"results must hold runs of the reading {reading!r} and {self.steps} steps, got none: "
-                "run `fgrpo reproduce` with this folder as --out"
+        sizes = rows.loc[rows["gamma"] == 0, "group_size"].nunique()
+        if sizes < FEWEST_SIZES:
+            raise MissingRunsError(
+                f"results must hold at least {FEWEST_SIZES} group sizes of the reading {reading!r} and {self.steps} steps, "
+                f"got {sizes or 'none'}: run `fgrpo reproduce` with this folder as --out"
             )
         return Runs(rows)
 
@@ -93,3 +112,28 @@ class Evidence:
     def start(self) -> dict[str, float]:
         """correct_mass, anchor_mass and leaf_mass (of one other correct action) at step 0."""
         return initial_masses(self.policy)
+
+
+NO_RUNS = Evidence(DataFrame(columns=["reading", "steps", "gamma", "group_size"]), PolicyConfig(), 1000)
+"""The evidence of who has not run the simulation."""
+
+
+def stored_evidence(folder: str | os.PathLike[str]) -> Evidence:
+    """The evidence that `fgrpo reproduce` left in a results folder; `NO_RUNS` if it holds no runs of the default reading.
+
+    Of several policies the first counts, and of the weights the paper's: focal, of the sampled success rate.
+
+    Raises:
+        ValueError: If the folder's table is damaged.
+    """
+    if not Path(folder, SWEEP).is_file():
+        return NO_RUNS
+    results = load_results(folder)
+    results = results[(results["weight"] == "focal") & (results["success_estimate"] == "empirical")]
+    default = results[results["reading"] == DEFAULT_READING]
+    if default.empty:
+        return NO_RUNS
+    start = default[[field.name for field in fields(PolicyConfig)]].iloc[0]
+    policy = PolicyConfig(int(start["actions"]), int(start["correct"]), *(float(logit) for logit in start.iloc[2:]))
+    results = results[(results[start.index] == start).all(axis=1)]
+    return Evidence(results, policy, int(results.loc[results["reading"] == DEFAULT_READING, "steps"].min()))

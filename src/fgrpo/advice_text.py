@@ -1,0 +1,271 @@
+"""An advice in plain words, legible at 100 columns."""
+
+from collections.abc import Iterable, Sequence
+from math import isfinite, isinf, isnan
+from textwrap import fill
+
+from fgrpo.advice_model import Advice, Focal, PromptRisk, PromptsRisk
+
+WIDTH = 100
+
+_LONGEST_NAME = 36
+_LONGEST_WHOLE = 10**12
+
+_MEANING = {
+    "inactive": "Groups of this size are often all right or all wrong. A larger group, up to the peak, is active more "
+    "often and therefore also misses more often.",
+    "miss-prone": "A group is at least as likely as the level to be active without a rollout from the rare region. Its "
+    "update then learns from the sampled answers alone; what the rare region loses by it depends on the update rule.",
+    "covered": "This size lies beyond the peak: a larger group samples the rare region more often and misses it less.",
+}
+
+
+def advice_text(advice: Advice) -> str:
+    """The advice as paragraphs and small tables: what was assumed or estimated, the regime, and what was asked for.
+
+    Args:
+        advice: Answer of `fgrpo.advice.advise`.
+
+    Returns:
+        Lines of at most 100 characters, without a newline at the end; long prompt names are cut.
+
+    Source: this project.
+    """
+    n = advice.group_size
+    parts = []
+    if advice.prompt is not None:
+        parts += _prompt(advice.prompt, n, advice.level)
+    if advice.prompts is not None:
+        parts += _prompts(advice.prompts, n, advice.level)
+    if advice.rollouts_per_step is not None:
+        parts += _budget(advice, advice.rollouts_per_step)
+    if advice.focal is not None:
+        parts += _focal(advice.focal, n)
+    return "\n".join(parts)
+
+
+def _prompt(risk: PromptRisk, n: int, level: float) -> list[str]:
+    mu, tau = risk.success_rate, risk.rare_mass
+    lines = [
+        _words(
+            f"One prompt: success rate {_short(mu)}, rare mass {_short(tau)}, groups of N = {n} independent rollouts. "
+            "The rare mass is your assumption: nothing here measures it."
+        ),
+        "",
+        f"Regime at N = {n}: {risk.regime} (level {_short(level)})",
+        f"  Pr(active)      {_short(risk.active_probability):>10}   some rollouts right, some wrong",
+        f"  Pr(tail miss)   {_short(risk.tail_miss_probability):>10}   active, and no rollout in the rare region",
+    ]
+    if isnan(risk.peak_group_size):
+        why = "every correct rollout is rare" if 0 < mu < 1 else "all rollouts are right" if mu else "none is right"
+        return [*lines, _words(f"No group size has a tail miss: {why}.", "  ")]
+    return [
+        *lines,
+        _words(_MEANING[risk.regime], "  "),
+        *(_words(line, "  ") for line in _over_group_sizes(risk, level)),
+    ]
+
+
+def _over_group_sizes(risk: PromptRisk, level: float) -> list[str]:
+    if isinf(risk.peak_group_size):
+        peak = "none: a region of no mass is always missed, so tail misses rise with N as active groups do"
+    else:
+        peak = f"N = {_short(risk.peak_group_size)}, with Pr(tail miss) {_short(risk.peak_probability)}"
+    if isnan(risk.risky_from):
+        risky = "none"
+    else:
+        last = f"to {_short(risk.risky_to)}" if isfinite(risk.risky_to) else "and all larger ones"
+        risky = f"N = {_short(risk.risky_from)} {last}"
+    covered = f"N = {_short(risk.coverage_group_size)}" if isfinite(risk.coverage_group_size) else "no N"
+    hit = _short(risk.misses_before_first_hit) if isfinite(risk.misses_before_first_hit) else "never sampled"
+    return [
+        f"peak: {peak}",
+        f"risky sizes (Pr(tail miss) at least {_short(level)}): {risky}",
+        f"at or below that level from: {covered}",
+        f"tail-miss updates to expect before the rare region is first sampled, if the policy stays as it is: {hit}",
+    ]
+
+
+def _prompts(risk: PromptsRisk, n: int, level: float) -> list[str]:
+    return [
+        _words(
+            f"{risk.prompts} prompts with {risk.samples} samples, rare fraction {_short(risk.rare_fraction)}, groups "
+            f"of N = {n} independent rollouts. The rare fraction is your assumption: counts do not show which correct "
+            "answers are rare."
+        ),
+        "",
+        _words(
+            "All numbers below are estimates for the policy that was sampled. Success rates are shrunk by a uniform "
+            "prior, (X + 1) / (n + 2), and probabilities averaged over what the counts leave open: tail-miss "
+            "probabilities at the plain X/n are biased (0 wherever X is 0 or n). Regimes, shares of update strength "
+            "and the noise of the weight are those at the shrunk rate."
+        ),
+        "",
+        f"Regimes at N = {n} (level {_short(level)}); mean success rate {_short(risk.success_rate)}",
+        *(
+            f"  {name:<15} {count:>10}   {_percent(count / risk.prompts)} of the prompts"
+            for name, count in risk.regimes.items()
+        ),
+        "Shares of groups to expect",
+        f"  all wrong       {_percent(risk.all_wrong):>10}",
+        f"  all right       {_percent(risk.all_right):>10}",
+        f"  active          {_percent(risk.active_probability):>10}   some rollouts right, some wrong",
+        f"  tail miss       {_percent(risk.tail_miss_probability):>10}   active, and no rollout in the rare region",
+        "Most exposed prompts",
+        *_table(
+            ("prompt", "correct", "samples", "success rate", "Pr(tail miss)", "regime"),
+            (
+                (
+                    _name(item.prompt),
+                    str(item.correct),
+                    str(item.samples),
+                    _short(item.success_rate),
+                    _short(item.tail_miss_probability),
+                    item.regime,
+                )
+                for item in risk.most_exposed
+            ),
+        ),
+    ]
+
+
+def _budget(advice: Advice, rollouts: int) -> list[str]:
+    n = advice.group_size
+    like = "prompts like this one" if advice.prompts is None else "prompts of the file"
+    lines = [
+        "",
+        f"Budget: {rollouts} rollouts a step are {rollouts // n} {like} at N = {n}",
+        *_table(
+            ("N", "prompts a step", "Pr(active)", "Pr(tail miss)", "tail misses a step", "per rollout"),
+            (
+                (
+                    str(row.group_size),
+                    str(row.prompts_per_step),
+                    _short(row.active_probability),
+                    _short(row.tail_miss_probability),
+                    _short(row.tail_misses_per_step),
+                    _short(row.tail_miss_per_rollout),
+                )
+                for row in advice.budget
+            ),
+        ),
+        _words(
+            "Pr(tail miss) can rise with N before it falls: it answers for a fixed number of visits to each prompt. "
+            "Tail misses per rollout never rise from N = 2 on: they answer for a fixed number of rollouts, of which a "
+            "larger N spends more on fewer prompts.",
+            "  ",
+        ),
+    ]
+    if advice.prompts is not None:
+        steps = advice.prompts.prompts * n / rollouts
+        lines.append(f"  One pass over the {advice.prompts.prompts} prompts takes {_short(steps)} steps.")
+    return lines
+
+
+def _focal(focal: Focal, n: int) -> list[str]:
+    title = ["", f"Focal weight (1 - X/N)^gamma with gamma = {_short(focal.gamma)}"]
+    if n == 1:
+        return [*title, "  A group of one rollout is never active: there is no update to weight."]
+    if focal.gamma == 0:
+        return [*title, "  It is 1 for every group: the unweighted method."]
+    return [
+        *title,
+        f"  mean weight     {_short(focal.mean_weight):>10}   "
+        f"(1 - success rate)^gamma would be {_short(focal.true_weight)}",
+        f"  if active       {_short(focal.mean_weight_given_active):>10}   from {_short(focal.smallest_active_weight)} "
+        f"at one wrong rollout to {_short(focal.largest_active_weight)} at one right",
+        f"  noise of X/N    {_short(focal.spread):>10}   standard deviation of the weight of one prompt "
+        f"({_short(focal.spread_given_active)} if active)",
+        _words(f"What gamma changes: {_changes(focal, n)}", "  "),
+        *_table(
+            ("success rate", "mean weight of active groups", "expected step times", "... with division by std"),
+            (
+                tuple(
+                    map(_short, (row.success_rate, row.mean_weight_given_active, row.step_length, row.step_length_std))
+                )
+                for row in focal.rows
+            ),
+        ),
+        *_bands(focal),
+        *(_words(text, "  ") for text in _unchanged(focal, n)),
+    ]
+
+
+def _changes(focal: Focal, n: int) -> str:
+    if n == 2:
+        return (
+            "at N = 2 every active group has X/N = 1/2, so the weight is the constant "
+            f"{_short(focal.smallest_active_weight)}. That is a smaller learning rate and nothing else."
+        )
+    return (
+        "the relative weight of prompts, and so the utility of the success rate that updates climb in expectation: "
+        "without division by the standard deviation and for large N it is proportional to "
+        f"pass@{_short(focal.gamma + 1.0)} in place of pass@1."
+    )
+
+
+def _bands(focal: Focal) -> list[str]:
+    if not focal.bands:
+        return []
+    return _table(
+        ("success rate", "prompts", "share of active groups", "share of their weight"),
+        (
+            (
+                f"{_short(band.low)} to {_short(band.high)}",
+                str(band.prompts),
+                _percent(band.share_of_active_groups),
+                _percent(band.share_of_weight),
+            )
+            for band in focal.bands
+        ),
+    )
+
+
+def _unchanged(focal: Focal, n: int) -> list[str]:
+    lines = [
+        "What it does not change: the direction of a prompt's expected update (on-policy, unclipped, one weight per "
+        "rollout; its length alone, by the factors above), and Pr(active) and Pr(tail miss) of the policy as it is."
+    ]
+    if isfinite(focal.update_share):
+        lines.append(
+            f"Share of update strength (X/N)(1 - X/N) in tail-miss groups: {_short(focal.update_share)} without the "
+            f"weight, {_short(focal.weighted_update_share)} with it."
+        )
+    if n == 2:
+        control = (
+            f"Control: gamma 0 with the learning rate times {_short(focal.smallest_active_weight)} is the same method "
+            f"in plain gradient steps (for large N it would be {_short(focal.matched_learning_rate)})."
+        )
+    else:
+        control = (
+            f"Control to run beside it: gamma 0 with the learning rate times {_short(focal.matched_learning_rate)}, "
+            "the mean advantage size that the weight leaves for success rates spread uniformly over prompts and large "
+            "N. It controls for step size in plain gradient steps; with Adam or norm clipping a scaled learning rate "
+            "is not the same as scaled advantages."
+        )
+    return [*lines, control]
+
+
+def _words(text: str, indent: str = "") -> str:
+    return fill(text, WIDTH, initial_indent=indent, subsequent_indent=indent, break_on_hyphens=False)
+
+
+def _name(prompt: str) -> str:
+    line = " ".join(prompt.split())
+    return line if len(line) <= _LONGEST_NAME else line[: _LONGEST_NAME - 3] + "..."
+
+
+def _short(value: float) -> str:
+    if isnan(value):
+        return "-"
+    return str(value) if isinstance(value, int) and value < _LONGEST_WHOLE else f"{value:.4g}"
+
+
+def _percent(share: float) -> str:
+    return "-" if isnan(share) else f"{share:.1%}"
+
+
+def _table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
+    lines = [header, *rows]
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    return ["  " + "  ".join(f"{cell:>{width}}" for cell, width in zip(line, widths, strict=True)) for line in lines]
