@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 INSTALL := $(PIP) install --constraint constraints.txt
 
-.PHONY: reproduce test lint types unit acceptance bench clean
+.PHONY: reproduce test lint types unit acceptance mutation bench clean
 
 # the main job: sweep, figures 2, 4, 5 and report.md in results/; QUICK=1 takes a reduced action space, OUT=DIR another folder
 reproduce: $(VENV)/.core
@@ -27,9 +27,14 @@ types: $(VENV)/.dev
 unit: $(VENV)/.dev
 	$(BIN)/python -m pytest -n 2 --dist worksteal
 
-# long statistical comparisons and many hypothesis examples
+# every property test of theory/ with EXAMPLES examples; writes docs/acceptance.json
+EXAMPLES ?= 2000
 acceptance: $(VENV)/.dev
-	FGRPO_HYPOTHESIS_PROFILE=acceptance $(BIN)/python -m pytest -n 2 --dist worksteal -m "not slow" --timeout 7200 tests/theory
+	$(BIN)/python tests/acceptance.py --examples $(EXAMPLES)
+
+# how many small changes of theory/ the tests notice; MODULES=weights,updates for some modules, SAMPLE=0.2 SEED=1 for a part
+mutation: $(VENV)/.dev
+	$(BIN)/python tests/mutation.py $(if $(MODULES),--modules $(MODULES)) $(if $(SAMPLE),--sample $(SAMPLE)) $(if $(SEED),--seed $(SEED))
 
 # speed, as ratios of interleaved runs
 bench: $(VENV)/.dev

@@ -1,7 +1,8 @@
 """Figures 2, 4 and 5 of the paper: their data, their panels, and their files.
 
-Each figure is made of a function that returns the drawn data, functions that draw one panel on given axes, and one that
-composes the figure. Nothing here touches pyplot or matplotlib's global settings.
+Each figure N has three functions: `figure_N_data` returns what is drawn, `figure_N(data)` draws it, and
+`figure_N_alt_text(data)` says it in a sentence; functions named `plot_...` draw one panel on given axes. Nothing here
+touches pyplot or matplotlib's global settings.
 """
 
 from fgrpo.figures.figure2 import figure_2, figure_2_alt_text, figure_2_data, plot_tail_miss_curves
@@ -13,6 +14,7 @@ from fgrpo.figures.figure4 import (
     plot_long_retained_mass,
     plot_retained_mass,
 )
+from fgrpo.figures.figure4_data import TRAJECTORY_GROUP_SIZES, figure_4_data
 from fgrpo.figures.figure5 import (
     figure_5,
     figure_5_alt_text,
@@ -22,10 +24,9 @@ from fgrpo.figures.figure5 import (
 )
 from fgrpo.figures.save import save_figure
 from fgrpo.figures.style import figure_style, gamma_line_style, group_size_style
-from fgrpo.figures.summary import collapse_zone, figure_4_data
 
 __all__ = [
-    "collapse_zone",
+    "TRAJECTORY_GROUP_SIZES",
     "figure_2",
     "figure_2_alt_text",
     "figure_2_data",

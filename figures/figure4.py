@@ -6,7 +6,8 @@ Reproduces:
 3. solid without the focal weight (gamma 0), dashed with it (gamma 1), in all panels.
 
 Deviations:
-1. the zone's bounds are computed from the data (`collapse_zone`); the paper shades a zone without giving bounds;
+1. the zone is computed from the data (`fgrpo.simulate.collapse_zone`), and each stretch of neighbouring group sizes in
+   it is shaded; the paper shades a zone without giving bounds;
 2. lines are means over the seeds and bands reach from the smallest to the largest seed, because near the edges of the
    zone single seeds differ a lot;
 3. c also shows the tail-miss probability of one leaf of the start policy: it does not locate the zone;
@@ -35,7 +36,7 @@ from fgrpo.figures.style import (
     group_size_style,
     probability_axis,
 )
-from fgrpo.figures.summary import collapse_zone, figure_4_data, zone_of
+from fgrpo.simulate.summary import block_words, contiguous_blocks, zone_of
 
 _CAPTION_WIDTH = 135
 _MARKERS_PER_CURVE = 8
@@ -75,7 +76,8 @@ def plot_long_retained_mass(data: DataFrame, ax: Axes | None = None, *, legend: 
 def plot_final_masses(data: DataFrame, ax: Axes | None = None) -> Axes:
     """Draw panel c: final correct and retained mass against the group size, the collapse zone shaded.
 
-    The shade reaches half a power of two beyond the zone's bounds, so that the group sizes inside it are the zone's.
+    Each shade covers group sizes of the zone that are neighbours on the grid that was run, and reaches half a power of
+    two beyond them, or half-way to the next size if that is nearer.
     The thin line is the tail-miss probability of a correct action other than the anchor, before training.
 
     Args:
@@ -91,9 +93,9 @@ def plot_final_masses(data: DataFrame, ax: Axes | None = None) -> Axes:
     ax = axes_or_new(ax)
     # in the order of the legend's two columns: the shade and the thin line go under the curves by their zorder
     _plot_final(ax, data, "correct_mass", SKY)
-    zone = zone_of(data[data["panel"] == "final"])
-    if zone is not None:
-        ax.axvspan(zone[0] / 2**0.5, zone[1] * 2**0.5, color=ORANGE, alpha=0.15, lw=0, zorder=0, label="collapse zone")
+    for place, (low, high) in enumerate(_shades(data)):
+        label = "collapse zone" if place == 0 else "_"  # one entry in the legend
+        ax.axvspan(low, high, color=ORANGE, alpha=0.15, lw=0, zorder=0, label=label)
     _plot_final(ax, data, "retained_mass", BLACK)
     tail_miss = _panel(data, "final", "tail_miss_probability")
     label = "Pr(tail miss), start"
@@ -105,20 +107,18 @@ def plot_final_masses(data: DataFrame, ax: Axes | None = None) -> Axes:
 
 
 @figure_style()
-def figure_4(results: DataFrame, *, group_sizes: tuple[int, ...] | None = None) -> Figure:
-    """Figure 4: panels a to c, and d if the results hold runs longer than the sweep's; the caption says what was run.
+def figure_4(data: DataFrame) -> Figure:
+    """Figure 4: panels a to c, and d if the data hold runs longer than the sweep's; the caption says what was run.
 
     Args:
-        results: Tidy results, one row per run and recorded step, of one reading and policy, with gamma 0 and 1.
-        group_sizes: Group sizes whose trajectories are drawn; the paper's 2, 256, 8192 and 131072 if omitted.
+        data: The rows of `figure_4_data`.
 
     Returns:
         The figure, at its size in print.
 
     Raises:
-        ValueError: As `figure_4_data`.
+        ValueError: If the data lack a panel.
     """
-    data = figure_4_data(results, group_sizes=group_sizes)
     longer = (data["panel"] == "long").any()
     figure = Figure(figsize=(PAGE_WIDTH, 5.8))
     panels = figure.subplot_mosaic("ab;cd" if longer else "ab;cc")
@@ -129,29 +129,42 @@ def figure_4(results: DataFrame, *, group_sizes: tuple[int, ...] | None = None) 
         plot_long_retained_mass(data, panels["d"], legend=False).set_title("d  retained mass, training continued")
     handles = _legend_handles(_panel(data, "sweep", "correct_mass"))
     figure.legend(handles=handles, loc="outside upper center", ncols=len(handles))
-    caption = textwrap.fill(_caption(results, data), _CAPTION_WIDTH)
+    caption = textwrap.fill(_caption(data), _CAPTION_WIDTH)
     figure.supxlabel(caption, x=0.01, horizontalalignment="left")
     return figure
 
 
-def figure_4_alt_text(results: DataFrame) -> str:
-    """One sentence for readers who do not see figure 4, built from the results.
-
-    Raises:
-        ValueError: As `collapse_zone`.
-    """
-    sizes = results["group_size"]
-    zone = collapse_zone(results)
+def figure_4_alt_text(data: DataFrame) -> str:
+    """One sentence for readers who do not see figure 4, built from its data."""
+    zone, grid = _zone_and_grid(data)
     outcome = (
-        "no group size loses half of it on average"
-        if zone is None
-        else f"on average it falls below 1/2 for group sizes {zone[0]} to {zone[1]} without the focal weight"
+        f"on average it falls below 1/2 for group sizes {block_words(zone, grid)} without the focal weight"
+        if zone
+        else "no group size loses half of it on average"
     )
     return (
-        f"Correct and retained mass of a softmax policy with {results['actions'].iloc[0]:,} actions against training "
-        f"step and, after the last step, against group size {sizes.min()} to {sizes.max()}: of the retained mass, "
-        f"{outcome}."
+        f"Correct and retained mass of a softmax policy with {data['actions'].iloc[0]:,} actions against training "
+        f"step and, after the last step, against group size {grid[0]} to {grid[-1]}: of the retained mass, {outcome}."
     )
+
+
+def _zone_and_grid(data: DataFrame) -> tuple[tuple[int, ...], list[int]]:
+    """The collapse zone, and all group sizes of the sweep."""
+    final = _panel(data, "final", "retained_mass")
+    return zone_of(final), _group_sizes(final)
+
+
+def _shades(data: DataFrame) -> list[tuple[float, float]]:
+    """Left and right end of each stretch of the zone, in group sizes."""
+    zone, grid = _zone_and_grid(data)
+    shades = []
+    for first, last in contiguous_blocks(zone, grid):
+        below = [size for size in grid if size < first][-1:]
+        above = [size for size in grid if size > last][:1]
+        left = max([first / 2**0.5, *((size * first) ** 0.5 for size in below)])
+        right = min([last * 2**0.5, *((size * last) ** 0.5 for size in above)])
+        shades.append((left, right))
+    return shades
 
 
 def _panel(data: DataFrame, panel: str, metric: str) -> DataFrame:
@@ -225,14 +238,14 @@ def _gammas(rows: DataFrame) -> list[float]:
     return sorted({float(gamma) for gamma in rows["gamma"]})
 
 
-def _caption(results: DataFrame, data: DataFrame) -> str:
+def _caption(data: DataFrame) -> str:
     seeds = data["seeds"].dropna().astype(int)
     count = f"{seeds.min()}" if seeds.min() == seeds.max() else f"{seeds.min()} to {seeds.max()}"
-    zone = zone_of(data[data["panel"] == "final"])
-    found = "none" if zone is None else f"N = {zone[0]} to {zone[1]}"
+    zone, grid = _zone_and_grid(data)
+    found = f"N = {block_words(zone, grid)}" if zone else "none"
     text = (
-        f"Reading {results['reading'].iloc[0]} (the paper's text leaves the update open); "
-        f"{results['actions'].iloc[0]:,} actions; seeds per curve: {count}; lines: mean over the seeds; bands: "
+        f"Reading {data['reading'].iloc[0]} (the paper's text leaves the update open); "
+        f"{data['actions'].iloc[0]:,} actions; seeds per curve: {count}; lines: mean over the seeds; bands: "
         f"smallest to largest. Collapse zone (mean final retained mass at $\\gamma$ = 0 below 1/2): {found}."
     )
     return text if (data["panel"] == "long").any() else f"{text} These results hold no longer runs (panel d)."

@@ -34,7 +34,7 @@ _LARGEST_GROUP_SIZE = 2**17
 _LEVELS = {0.5: "1/2", 1e-3: "1/1000"}
 
 
-def figure_5_data(start_success_rate: float, *, start_rare_mass: float = 6.3e-5) -> DataFrame:
+def figure_5_data(start_success_rate: float, start_rare_mass: float) -> DataFrame:
     """The curves of figure 5: one as printed, one for the policy at the start of the simulation.
 
     Args:

@@ -3,6 +3,7 @@
 from fgrpo.simulate.config import PolicyConfig, RunConfig, UpdateConfig
 from fgrpo.simulate.engine_reference import simulate
 from fgrpo.simulate.store import load_results
+from fgrpo.simulate.summary import collapse_zone
 from fgrpo.simulate.sweep import paper_sweep, run_sweep
 from fgrpo.simulate.trajectory import Trajectory
 
@@ -11,6 +12,7 @@ __all__ = [
     "RunConfig",
     "Trajectory",
     "UpdateConfig",
+    "collapse_zone",
     "load_results",
     "paper_sweep",
     "run_sweep",

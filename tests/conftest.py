@@ -1,10 +1,14 @@
-"""Hypothesis profiles: few, repeatable examples for every change; FGRPO_HYPOTHESIS_PROFILE=acceptance for many."""
+"""Hypothesis: few, repeatable examples for every change; FGRPO_HYPOTHESIS_EXAMPLES sets how many `make acceptance` runs."""
 
 import os
 
 from hypothesis import HealthCheck, settings
 
-_common = {"deadline": None, "derandomize": True, "suppress_health_check": [HealthCheck.too_slow]}
-settings.register_profile("default", max_examples=100, **_common)
-settings.register_profile("acceptance", max_examples=100_000, **_common)
-settings.load_profile(os.environ.get("FGRPO_HYPOTHESIS_PROFILE", "default"))
+settings.register_profile(
+    "fgrpo",
+    max_examples=int(os.environ.get("FGRPO_HYPOTHESIS_EXAMPLES", "100")),
+    deadline=None,
+    derandomize=True,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+settings.load_profile("fgrpo")

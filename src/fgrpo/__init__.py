@@ -5,6 +5,7 @@ when first used (PEP 562), so that `import fgrpo` costs nothing.
 """
 
 import importlib
+import importlib.util
 from typing import Any
 
 _SUBPACKAGES = ("figures", "llm", "simulate", "theory")
@@ -14,9 +15,10 @@ _WITH_NAMES_HERE = ("theory", "simulate")
 def __getattr__(name: str) -> Any:
     if name == "__version__":
         return importlib.import_module("importlib.metadata").version("fgrpo")
-    if name in _SUBPACKAGES:
-        return importlib.import_module(f"fgrpo.{name}")
     if not name.startswith("_"):
+        # first, so that `from fgrpo import counts` does not import theory and simulate in search of such a name
+        if importlib.util.find_spec(f"fgrpo.{name}") is not None:
+            return importlib.import_module(f"fgrpo.{name}")
         for subpackage in _WITH_NAMES_HERE:
             module = importlib.import_module(f"fgrpo.{subpackage}")
             if name in module.__all__:

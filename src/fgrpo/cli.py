@@ -5,21 +5,24 @@ Every failure that a user can cause is one line on stderr and exit code 2: the r
 
 import json
 import math
+import os
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
-from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
 import typer
 from typer.exceptions import TyperException
 
+from fgrpo.figure_number import FigureNumber
+
 Number = TypeVar("Number", int, float)
 
 PROOF_FAILED = 1
 USER_ERROR = 2
 INTERRUPTED = 130  # what typer returns for Ctrl-C
+TRACEBACK = "FGRPO_TRACEBACK"  # environment variable: 1 raises errors instead, to see where one comes from
 
 app = typer.Typer(
     add_completion=True,
@@ -32,14 +35,6 @@ Out = Annotated[Path, typer.Option("--out", metavar="DIR", help="Folder for resu
 Workers = Annotated[int | None, typer.Option("--workers", metavar="K", help="Processes; default: one per core.")]
 Quiet = Annotated[bool, typer.Option("--quiet", help="No progress and no closing summary.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for a machine to read.")]
-
-
-class FigureNumber(StrEnum):
-    """Figures that can be drawn, by their number in version 1 of the paper."""
-
-    TWO = "2"
-    FOUR = "4"
-    FIVE = "5"
 
 
 def _show_version(wanted: bool) -> None:
@@ -97,7 +92,7 @@ def figure(
     """
     from fgrpo.reproduce import draw_figure
 
-    print("\n".join(str(path) for path in draw_figure(int(number), out)))
+    print("\n".join(str(path) for path in draw_figure(number, out)))
 
 
 @app.command("tail-miss")
@@ -274,9 +269,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return result if isinstance(result, int) else 0
     except TyperException as error:
         return _complain(error.format_message())
-    except ValueError as error:
-        return _complain(str(error))
-    except OSError as error:
+    except (ValueError, OSError) as error:
+        if os.environ.get(TRACEBACK) == "1":
+            raise
+        if isinstance(error, ValueError):
+            return _complain(str(error))
         file = f": {error.filename}" if error.filename else ""
         return _complain(f"{error.strerror or error}{file}")
 

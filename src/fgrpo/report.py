@@ -4,8 +4,10 @@ from collections.abc import Iterable, Sequence
 
 from pandas import DataFrame
 
-from fgrpo.claims.evidence import DEFAULT_READING, OTHER_READINGS, Evidence, Runs
+from fgrpo.claims.evidence import DEFAULT_READING, OTHER_READINGS, Evidence, Runs, reading_words
 from fgrpo.claims.figures import FIGURE_CLAIMS
+from fgrpo.claims.text import ranges
+from fgrpo.simulate.summary import final_rows
 from fgrpo.theory import tail_miss_probability
 
 
@@ -28,7 +30,6 @@ def reproduction_report(evidence: Evidence) -> str:
         + (f" *Sharpened:* {claim.sharpened}" if claim.sharpened else "")
         for claim, finding in findings
     )
-    zone = runs.collapsed
     return (
         "\n\n".join(
             [
@@ -41,13 +42,12 @@ def reproduction_report(evidence: Evidence) -> str:
                 details,
                 "## Final values of the default reading",
                 "The group sizes whose mean final M_ret at gamma 0 is below 1/2 (the collapse zone): "
-                + (", ".join(map(str, zone)) if zone else "none")
+                + ranges(runs.collapsed, runs.group_sizes)
                 + ". Pr(B) is the tail-miss probability of one leaf at the start: it does not locate the zone.",
                 _final_values(evidence, runs),
                 "## The other readings",
                 "The text of Appendix J leaves open whether p_j stands for p_j / p_j^old, and the weight decay; an "
-                "Adam-type optimizer is documented by Hu et al. (2025), whose set-up it adopts. On a few group sizes, "
-                "gamma 0:",
+                "Adam-type optimizer is documented by Hu et al. (2025), whose set-up it adopts. On a few group sizes:",
                 *(_other_reading(evidence, name) for name in OTHER_READINGS),
                 "## When one stops",
                 "The default reading, run on after the sweep's last step; mean retained mass:",
@@ -59,20 +59,25 @@ def reproduction_report(evidence: Evidence) -> str:
 
 
 def _setting(evidence: Evidence, runs: Runs) -> str:
-    policy, versions = evidence.policy, evidence.results.iloc[0]
+    policy = evidence.policy
     return (
-        f"Default reading `{DEFAULT_READING}`; {policy.actions} actions, {policy.correct} of them correct; "
-        f"{runs.steps} steps; "
+        f"Default reading `{DEFAULT_READING}` ({reading_words(DEFAULT_READING)}); "
+        f"{policy.actions} actions, {policy.correct} of them correct; {runs.steps} steps; "
         f"{len(runs.group_sizes)} group sizes from {runs.group_sizes[0]} to {runs.group_sizes[-1]}; "
         f"{runs.rows['seed'].nunique()} seeds. "
-        f"Computed by `fgrpo reproduce`, fgrpo {versions['fgrpo_version']}, engine {versions['engine']}, "
-        f"numpy {versions['numpy_version']}."
+        f"Computed by `fgrpo reproduce`, fgrpo {_distinct(evidence, 'fgrpo_version')}, "
+        f"engine {_distinct(evidence, 'engine')}, numpy {_distinct(evidence, 'numpy_version')}."
         + ("" if policy.actions == 128_000 else " **Reduced action space: numbers are not the paper's.**")
     )
 
 
+def _distinct(evidence: Evidence, column: str) -> str:
+    """All values of a column: runs that an earlier version or another engine computed are kept and reused."""
+    return " and ".join(sorted(map(str, evidence.results[column].unique())))
+
+
 def _final_values(evidence: Evidence, runs: Runs) -> str:
-    final = runs.rows[runs.rows["step"] == runs.steps]
+    final = final_rows(runs.rows)
     miss = tail_miss_probability(evidence.start["correct_mass"], evidence.start["leaf_mass"], runs.group_sizes)
     header = [
         "N",
@@ -96,17 +101,8 @@ def _values(final: DataFrame) -> list[str]:
 
 def _other_reading(evidence: Evidence, name: str) -> str:
     runs = evidence.runs(name)
-    table = markdown_table(
-        ["N", "Q_pos", "M_ret", "entropy"],
-        [
-            [str(n), *(f"{runs.final(metric).loc[n]:.{digits}f}" for metric, digits in _COLUMNS)]
-            for n in runs.group_sizes
-        ],
-    )
-    return f"`{name}` ({runs.rows['seed'].nunique()} seeds):\n\n{table}"
-
-
-_COLUMNS = (("correct_mass", 4), ("retained_mass", 3), ("entropy", 2))
+    seeds = runs.rows["seed"].nunique()
+    return f"`{name}` ({reading_words(name)}; {seeds} seeds):\n\n{_final_values(evidence, runs)}"
 
 
 def _long_runs(evidence: Evidence) -> str:

@@ -4,24 +4,28 @@ What is reproduced, and where it deviates from the paper:
 1. the categorical simulation of Appendix J with the reading that draws the paper's figure (importance ratio, Adam,
    learning rate 1e-2), N = 2, 4, ..., 131072, gamma 0 and 1, four seeds, 1000 steps: Figure 4 (Figure 2 in v2);
 2. beyond the paper: four group sizes run on to step 4000, since the large-N regime is a matter of when one stops;
-3. beyond the paper: two other readings of the text on a few group sizes;
+3. beyond the paper: two other readings of the text on a few group sizes, gamma 0 and 1, two seeds;
 4. Figures 2 and 5 (3 and 5 in v2) from Lemma 3.1; Figure 5 for mu = .64 as printed and for the start's own Q_pos.
 """
 
 import os
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from matplotlib.figure import Figure
 from pandas import DataFrame
 
 from fgrpo import figures
-from fgrpo.claims.evidence import DEFAULT_READING, Evidence
+from fgrpo.claims.evidence import DEFAULT_READING, OTHER_READINGS, Evidence
+from fgrpo.figure_number import FigureNumber
 from fgrpo.report import reproduction_report
 from fgrpo.simulate import PolicyConfig, RunConfig, load_results, paper_sweep, run_sweep
 from fgrpo.simulate.files import write_atomically
 from fgrpo.simulate.policy import initial_masses
 from fgrpo.simulate.store import SWEEP
+from fgrpo.simulate.summary import split_by_length
 from fgrpo.simulate.sweep import quick_sweep
 
 REPORT = "report.md"
@@ -56,10 +60,10 @@ class Plan:
 
 
 def _full_plan() -> Plan:
-    literal = paper_sweep("appendix_j_literal", group_sizes=(2, 32, 512, 8192, 131072), gammas=(0,), seeds=range(2))
+    literal = paper_sweep("appendix_j_literal", group_sizes=(2, 32, 512, 8192, 131072), seeds=range(2))
     # Hu et al.'s own group sizes, and the smallest and largest of the sweep
-    hu = paper_sweep("hu2025", group_sizes=(2, 4, 16, 512, 51200, 131072), gammas=(0,), seeds=range(2))
-    return Plan(paper_sweep(), (2, 256, 8192, 131072), literal + hu)
+    hu = paper_sweep("hu2025", group_sizes=(2, 4, 16, 512, 51200, 131072), seeds=range(2))
+    return Plan(paper_sweep(), figures.TRAJECTORY_GROUP_SIZES, literal + hu)
 
 
 def _quick_plan() -> Plan:
@@ -68,10 +72,8 @@ def _quick_plan() -> Plan:
     few = (sizes[0], sizes[len(sizes) // 2], sizes[-1])
     readings = [
         run
-        for name in ("appendix_j_literal", "hu2025")
-        for run in paper_sweep(
-            name, group_sizes=few, gammas=(0,), seeds=range(1), steps=sweep[0].steps, policy=sweep[0].policy
-        )
+        for name in OTHER_READINGS
+        for run in paper_sweep(name, group_sizes=few, seeds=range(1), steps=sweep[0].steps, policy=sweep[0].policy)
     ]
     return Plan(sweep, few, readings)
 
@@ -97,7 +99,7 @@ def reproduce(
     plan = _quick_plan() if quick else _full_plan()
     results = run_sweep([*plan.sweep, *plan.long, *plan.readings], out, workers=workers, progress=progress)
     evidence = Evidence(results, plan.sweep[0].policy, plan.sweep[0].steps)
-    drawn = [path for number in (2, 4, 5) for path in draw_figure(number, out)]
+    drawn = [path for number in FigureNumber for path in draw_figure(number, out)]
     report = Path(out, REPORT)
     write_atomically(report, reproduction_report(evidence).encode())
     return [*drawn, Path(out, SWEEP), report]
@@ -113,34 +115,41 @@ def draw_figure(number: int, out: str | os.PathLike[str]) -> list[Path]:
         ValueError: If there is no such figure, or Figure 4 finds no stored results.
         OSError: If a file cannot be written.
     """
-    drawn = {2: _figure_2, 4: _figure_4, 5: _figure_5}
-    if number not in drawn:
+    if number not in _DRAWINGS:
         raise ValueError(
-            f"the figure must be one of {', '.join(map(str, drawn))}, got {number}: they are version 1's numbers"
+            f"the figure must be one of {', '.join(map(str, _DRAWINGS))}, got {number}: they are version 1's numbers"
         )
-    figure, data, description = drawn[number](out)
-    return figures.save_figure(figure, out, f"figure_{number}", data=data, description=description)
-
-
-def _figure_2(out: str | os.PathLike[str]) -> tuple[Figure, DataFrame, str]:
-    data = figures.figure_2_data()
-    return figures.figure_2(data), data, figures.figure_2_alt_text(data)
-
-
-def _figure_4(out: str | os.PathLike[str]) -> tuple[Figure, DataFrame, str]:
-    results = load_results(out)
-    results = results[results["reading"] == DEFAULT_READING]
-    # the runs that go on longer are those of the group sizes whose trajectories are shown
-    longer = results.loc[results["steps"] > results["steps"].min(), "group_size"]
-    sizes = tuple(sorted(int(n) for n in longer.unique())) or None
-    return (
-        figures.figure_4(results, group_sizes=sizes),
-        figures.figure_4_data(results, group_sizes=sizes),
-        figures.figure_4_alt_text(results),
+    drawing = _DRAWINGS[FigureNumber(number)]
+    data = drawing.data(out)
+    return figures.save_figure(
+        drawing.figure(data), out, f"figure_{number}", data=data, description=drawing.alt_text(data)
     )
 
 
-def _figure_5(out: str | os.PathLike[str]) -> tuple[Figure, DataFrame, str]:
+def _figure_4_data(out: str | os.PathLike[str]) -> DataFrame:
+    results = load_results(out)
+    results = results[results["reading"] == DEFAULT_READING]
+    # the runs that go on longer are those of the group sizes whose trajectories are shown
+    _, longer = split_by_length(results)
+    sizes = tuple(sorted(int(n) for n in longer["group_size"].unique())) or None
+    return figures.figure_4_data(results, group_sizes=sizes)
+
+
+def _figure_5_data(out: str | os.PathLike[str]) -> DataFrame:
     start = initial_masses(PolicyConfig())
-    data = figures.figure_5_data(start["correct_mass"], start_rare_mass=start["leaf_mass"])
-    return figures.figure_5(data), data, figures.figure_5_alt_text(data)
+    return figures.figure_5_data(start["correct_mass"], start["leaf_mass"])
+
+
+class _Drawing(NamedTuple):
+    """How a figure comes about: its data, for a results folder, and what is made of them."""
+
+    data: Callable[[str | os.PathLike[str]], DataFrame]
+    figure: Callable[[DataFrame], Figure]
+    alt_text: Callable[[DataFrame], str]
+
+
+_DRAWINGS = {
+    FigureNumber.TWO: _Drawing(lambda out: figures.figure_2_data(), figures.figure_2, figures.figure_2_alt_text),
+    FigureNumber.FOUR: _Drawing(_figure_4_data, figures.figure_4, figures.figure_4_alt_text),
+    FigureNumber.FIVE: _Drawing(_figure_5_data, figures.figure_5, figures.figure_5_alt_text),
+}

@@ -30,7 +30,10 @@ def test_with_runs_into_a_file(capsys: pytest.CaptureFixture[str], tmp_path: Pat
     assert main(["claims", "--results", str(tmp_path), "--out", str(page)]) == 0
     captured = capsys.readouterr()
     assert (captured.out, captured.err) == ("", "")
-    assert "**holds if p_j stands for p_j / p_j^old**" in page.read_text(encoding="utf-8")
+    assert (
+        "**holds if the update is read as figure_matching (p_j means p_j / p_j^old, no weight decay), and T = 1000**"
+        in page.read_text(encoding="utf-8")
+    )
 
 
 def test_json(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

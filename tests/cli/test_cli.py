@@ -1,11 +1,17 @@
 """The command line: what it prints, and that every failure is one line with exit code 2."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
+import pandas as pd
 import pytest
+from PIL import Image
 
 from fgrpo.cli import main
+from fgrpo.reproduce import draw_figure, reproduce
+from fgrpo.simulate import RunConfig
+from reference.simulated_results import made_up_runs
 
 
 def fails(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
@@ -80,6 +86,62 @@ def test_output_path_that_is_a_file(capsys: pytest.CaptureFixture[str], tmp_path
     file.write_text("kept")
     assert str(file) in fails(capsys, "reproduce", "--quick", "--out", str(file))
     assert file.read_text() == "kept"
+
+
+@pytest.mark.parametrize("error", [ValueError("a bug inside"), OSError("no room")])
+def test_traceback_on_demand(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    def broken(*_: object, **__: object) -> None:
+        raise error
+
+    monkeypatch.setattr("fgrpo.reproduce.draw_figure", broken)
+    assert str(error) in fails(capsys, "figure", "2")
+    monkeypatch.setenv("FGRPO_TRACEBACK", "0")
+    assert str(error) in fails(capsys, "figure", "2")
+    monkeypatch.setenv("FGRPO_TRACEBACK", "1")
+    with pytest.raises(type(error), match=str(error)):
+        main(["figure", "2"])
+    assert "not one of" in fails(capsys, "figure", "7")  # misuse needs no traceback
+
+
+@pytest.mark.parametrize(("quick", "runs"), [(False, 17 * 2 * 4 + 4 * 2 * 2 + (5 + 6) * 2 * 2), (True, 68 + 12)])
+def test_every_reading_runs_with_and_without_the_weight(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, quick: bool, runs: int
+) -> None:
+    planned: list[RunConfig] = []
+
+    def only_planned(configs: list[RunConfig], *_: object, **__: object) -> None:
+        planned.extend(configs)
+        raise InterruptedError
+
+    monkeypatch.setattr("fgrpo.reproduce.run_sweep", only_planned)
+    with pytest.raises(InterruptedError):
+        reproduce(tmp_path, quick=quick)
+    assert len(set(planned)) == runs
+    for reading in ("figure_matching", "appendix_j_literal", "hu2025"):
+        of_reading = [one for one in planned if one.reading == reading]
+        unweighted = {replace(one, gamma=0.0) for one in of_reading}
+        assert {one.gamma for one in of_reading} == {0.0, 1.0}
+        assert len(of_reading) == 2 * len(unweighted)
+
+
+def test_figures_offered_are_those_that_can_be_drawn(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    assert main(["figure", "--help"]) == 0
+    assert "<2|4|5>" in capsys.readouterr().out
+    with pytest.raises(ValueError, match="the figure must be one of 2, 4, 5, got 7: they are version 1's numbers"):
+        draw_figure(7, tmp_path)
+
+
+def test_figure_4_is_drawn_from_stored_results(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    others = made_up_runs("hu2025", retained={2: 0.9})
+    pd.concat([made_up_runs(), made_up_runs(steps=4000), others]).to_parquet(tmp_path / "sweep.parquet")
+    assert main(["figure", "4", "--out", str(tmp_path)]) == 0
+    drawn = pd.read_csv(tmp_path / "figure_4.csv")
+    assert set(drawn["panel"]) == {"sweep", "final", "long"}
+    assert set(drawn["reading"]) == {"figure_matching"}
+    with Image.open(tmp_path / "figure_4.png") as image:
+        assert "below 1/2 for group sizes 512 without the focal weight" in image.text["Description"]
 
 
 def test_interruption_is_one_line(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 from pandas import DataFrame, concat
 
+from reference.simulated_results import config_columns
+
 START_CORRECT_MASS = 0.63008
 
 # group size: final correct and retained mass at gamma 0, the same at gamma 1, s.d. of the retained masses
@@ -27,27 +29,6 @@ FINAL = {
     32768: (0.9992, 0.107, 0.9653, 0.994, 0.034, 0.000),
     65536: (0.9946, 0.787, 0.9687, 0.999, 0.248, 0.000),
     131072: (0.9935, 0.995, 0.9714, 1.000, 0.000, 0.000),
-}
-
-SETTINGS = {
-    "reading": "figure_matching",
-    "weight": "focal",
-    "success_estimate": "empirical",
-    "actions": 128_000,
-    "correct": 10_000,
-    "anchor_logit": 5.0,
-    "correct_logit": 3.0,
-    "wrong_logit": 0.0,
-    "surrogate": "importance_ratio",
-    "optimizer": "adam",
-    "learning_rate": 1e-2,
-    "beta1": 0.9,
-    "beta2": 0.999,
-    "eps": 1e-8,
-    "weight_decay": 0.0,
-    "advantage_scale": "none",
-    "reward_correct": 1.0,
-    "reward_wrong": -1.0,
 }
 
 
@@ -79,7 +60,7 @@ def _make_results(
                             "seed": seed,
                             "steps": steps,
                             "record_every": record_every,
-                            **SETTINGS,
+                            **config_columns(),
                             "step": step,
                             "correct_mass": START_CORRECT_MASS
                             + (correct - START_CORRECT_MASS) * np.sin(np.pi / 2 * done),

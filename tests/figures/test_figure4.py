@@ -1,4 +1,4 @@
-"""Figure 4: summaries against literal loops, and what is drawn against the summaries."""
+"""Figure 4: its data against literal loops, and what is drawn against its data."""
 
 import math
 
@@ -12,7 +12,6 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
 from fgrpo.figures import (
-    collapse_zone,
     figure_4,
     figure_4_alt_text,
     figure_4_data,
@@ -23,6 +22,7 @@ from fgrpo.figures import (
     plot_long_retained_mass,
     plot_retained_mass,
 )
+from fgrpo.simulate import collapse_zone
 
 PAPER_SIZES = (2, 256, 8192, 131072)
 
@@ -56,54 +56,6 @@ def small_data(small):
     return figure_4_data(small, group_sizes=(2, 128))
 
 
-# the collapse zone
-
-
-def test_zone_is_where_the_literal_mean_is_below_one_half(results):
-    collapsed = [
-        size
-        for size in sorted(set(results["group_size"]))
-        if over_seeds(results, "retained_mass", size, 0.0, 1000, 1000)[0] < 0.5
-    ]
-    assert collapse_zone(results) == (collapsed[0], collapsed[-1]) == (128, 32768)
-
-
-@pytest.mark.parametrize(
-    ("final", "zone"),
-    [
-        ({2: 0.9, 8: 0.9, 128: 0.9, 8192: 0.9}, None),
-        ({2: 0.9, 8: 0.5, 128: 0.5, 8192: 0.5}, None),  # 1/2 itself is not below 1/2
-        ({2: 0.9, 8: 0.9, 128: math.nextafter(0.5, 0), 8192: 0.9}, (128, 128)),
-        ({2: 0.1, 8: 0.9, 128: 0.9, 8192: 0.1}, (2, 8192)),  # not contiguous: the extremes
-        ({2: 0.1, 8: 0.1, 128: 0.1, 8192: 0.1}, (2, 8192)),
-    ],
-)
-def test_zone_of_given_final_values(small, final, zone):
-    assert collapse_zone(with_final_retained_mass(small, final)) == zone
-
-
-def test_zone_is_of_the_mean_over_seeds_not_of_single_seeds(small):
-    changed = with_final_retained_mass(small, {128: 0.9})
-    one = (changed["group_size"] == 128) & (changed["seed"] == 0) & (changed["gamma"] == 0)
-    changed.loc[one & (changed["step"] == 1000), "retained_mass"] = 0.0
-    assert collapse_zone(changed) == (8192, 8192)  # mean .6 although one seed collapsed
-
-
-def test_zone_ignores_gamma_one_earlier_steps_and_longer_runs(small, make_results):
-    zone = collapse_zone(small)
-    changed = small.copy()
-    changed.loc[(changed["gamma"] == 1) | (changed["step"] < 1000), "retained_mass"] = 0.0
-    longer = make_results(group_sizes=(2, 8), seeds=3, steps=4000, record_every=250).assign(retained_mass=0.0)
-    assert collapse_zone(pd.concat([longer, changed])) == zone == (128, 8192)
-
-
-def test_sweep_is_the_length_that_covers_most_group_sizes_the_shorter_on_a_tie(small, make_results):
-    trial = make_results(group_sizes=(2,), seeds=1, steps=100, record_every=50).assign(retained_mass=0.0)
-    assert collapse_zone(pd.concat([trial, small])) == (128, 8192)
-    longer = make_results(group_sizes=(2, 8, 128, 8192), seeds=3, steps=4000).assign(retained_mass=0.0)
-    assert collapse_zone(pd.concat([longer, small])) == (128, 8192)
-
-
 # the data
 
 
@@ -117,6 +69,13 @@ def test_data_are_the_literal_means_and_extremes(small, small_data):
     assert set(simulated.loc[simulated["panel"] == "final", "step"]) == {1000}
     assert set(simulated.loc[simulated["panel"] == "sweep", "group_size"]) == {2, 128}
     assert set(simulated.loc[simulated["panel"] == "final", "group_size"]) == {2, 8, 128, 8192}
+
+
+def test_data_say_what_was_run_in_every_row(small):
+    data = figure_4_data(small.assign(reading="hu2025", actions=1280, correct=100), group_sizes=(2,))
+    assert list(data.columns[:3]) == ["reading", "actions", "panel"]
+    assert set(data["reading"]) == {"hu2025"}
+    assert set(data["actions"]) == {1280}
 
 
 def test_data_do_not_depend_on_the_row_order(small, small_data):
@@ -210,22 +169,46 @@ def shades(ax):
     return [patch for patch in ax.patches if isinstance(patch, Rectangle)]
 
 
-@pytest.mark.parametrize("final", [{}, {2: 0.9, 8: 0.9, 128: 0.2, 8192: 0.9}, {2: 0.1, 8: 0.9, 128: 0.9, 8192: 0.9}])
-def test_shade_covers_the_group_sizes_of_the_zone_and_no_other(small, final):
+@pytest.mark.parametrize(
+    ("final", "zone"),
+    [
+        ({}, [(128, 8192)]),
+        ({2: 0.9, 8: 0.9, 128: 0.2, 8192: 0.9}, [(128, 128)]),
+        ({2: 0.1, 8: 0.9, 128: 0.9, 8192: 0.1}, [(2, 2), (8192, 8192)]),
+        ({2: 0.1, 8: 0.1, 128: 0.9, 8192: 0.1}, [(2, 8), (8192, 8192)]),
+    ],
+)
+def test_shades_cover_the_group_sizes_of_the_zone_and_no_other(small, final, zone):
     changed = with_final_retained_mass(small, final)
-    low, high = collapse_zone(changed)
-    (shade,) = shades(plot_final_masses(figure_4_data(changed, group_sizes=(2,))))
-    left, right = shade.get_x(), shade.get_x() + shade.get_width()
-    inside = [size for size in (2, 8, 128, 8192) if left < size < right]
-    assert inside == [size for size in (2, 8, 128, 8192) if low <= size <= high]
-    assert (left, right) == pytest.approx((low / math.sqrt(2), high * math.sqrt(2)))
+    ax = plot_final_masses(figure_4_data(changed, group_sizes=(2,)))
+    ends = [(shade.get_x(), shade.get_x() + shade.get_width()) for shade in shades(ax)]
+    np.testing.assert_allclose(ends, [(low / math.sqrt(2), high * math.sqrt(2)) for low, high in zone], rtol=1e-15)
+    inside = tuple(size for size in (2, 8, 128, 8192) if any(left < size < right for left, right in ends))
+    assert inside == collapse_zone(changed)
+    assert [text.get_text() for text in ax.get_legend().get_texts()].count("collapse zone") == 1
+
+
+def test_shade_ends_half_way_to_a_near_neighbour(make_results):
+    near = make_results(group_sizes=(64, 128), record_every=500).replace({"group_size": {64: 100}})
+    changed = with_final_retained_mass(near, {100: 0.9, 128: 0.1})
+    (shade,) = shades(plot_final_masses(figure_4_data(changed, group_sizes=(128,))))
+    assert shade.get_x() == pytest.approx(math.sqrt(100 * 128))
+    assert shade.get_x() + shade.get_width() == pytest.approx(128 * math.sqrt(2))
+
+
+def test_zone_with_a_gap_is_said_with_its_gap(small):
+    changed = with_final_retained_mass(small, {2: 0.1, 8: 0.9, 128: 0.1, 8192: 0.1})
+    data = figure_4_data(changed, group_sizes=(2,))
+    assert "below 1/2): N = 2, 128 to 8192." in caption(figure_4(data))
+    assert "below 1/2 for group sizes 2, 128 to 8192 without" in figure_4_alt_text(data)
 
 
 def test_no_zone_no_shade(small):
     changed = with_final_retained_mass(small, dict.fromkeys((2, 8, 128, 8192), 0.9))
-    assert not shades(plot_final_masses(figure_4_data(changed, group_sizes=(2,))))
-    assert "below 1/2): none." in caption(figure_4(changed, group_sizes=(2,)))
-    assert "no group size loses half of it" in figure_4_alt_text(changed)
+    data = figure_4_data(changed, group_sizes=(2,))
+    assert not shades(plot_final_masses(data))
+    assert "below 1/2): none." in caption(figure_4(data))
+    assert "no group size loses half of it" in figure_4_alt_text(data)
 
 
 # the figure
@@ -236,7 +219,7 @@ def caption(figure):
 
 
 def test_figure_has_panel_d_and_a_caption_that_says_what_was_run(with_long_results):
-    figure = figure_4(with_long_results)
+    figure = figure_4(figure_4_data(with_long_results))
     assert [ax.get_title()[0] for ax in figure.axes] == ["a", "b", "c", "d"]
     (legend,) = figure.legends
     assert [text.get_text() for text in legend.get_texts()][:4] == [f"N = {size}" for size in PAPER_SIZES]
@@ -249,7 +232,8 @@ def test_figure_has_panel_d_and_a_caption_that_says_what_was_run(with_long_resul
 
 
 def test_figure_without_longer_runs_leaves_panel_d_out_and_says_so(small):
-    figure = figure_4(small.assign(reading="hu2025", actions=1280, correct=100), group_sizes=(2, 128))
+    changed = small.assign(reading="hu2025", actions=1280, correct=100)
+    figure = figure_4(figure_4_data(changed, group_sizes=(2, 128)))
     assert [ax.get_title()[0] for ax in figure.axes] == ["a", "b", "c"]
     assert "Reading hu2025" in caption(figure)
     assert "1,280 actions; seeds per curve: 3;" in caption(figure)
@@ -257,7 +241,7 @@ def test_figure_without_longer_runs_leaves_panel_d_out_and_says_so(small):
 
 
 def test_alt_text_names_the_zone(results):
-    text = figure_4_alt_text(results)
+    text = figure_4_alt_text(figure_4_data(results))
     assert "group size 2 to 131072" in text
     assert "below 1/2 for group sizes 128 to 32768" in text
     assert "\n" not in text
@@ -292,21 +276,21 @@ def test_alt_text_names_the_zone(results):
 )
 def test_unfit_results_are_refused_in_one_line(small, spoil, message):
     with pytest.raises(ValueError, match=message) as caught:
-        figure_4(spoil(small), group_sizes=(2, 128))
+        figure_4_data(spoil(small), group_sizes=(2, 128))
     assert "\n" not in str(caught.value)
 
 
 def test_longer_runs_must_cover_the_chosen_group_sizes(small, make_results):
     longer = make_results(group_sizes=(2,), seeds=3, steps=4000, record_every=250)
     with pytest.raises(ValueError, match=r"runs of 4000 steps with group_size 128 and gamma 0, got none: .* out of 2$"):
-        figure_4(pd.concat([small, longer]), group_sizes=(2, 128))
+        figure_4_data(pd.concat([small, longer]), group_sizes=(2, 128))
 
 
 def test_default_group_sizes_are_the_papers(small):
     with pytest.raises(
         ValueError, match=r"group_size 256 and gamma 0, got none: run them, or pass group_sizes out of 2, 8"
     ):
-        figure_4(small)
+        figure_4_data(small)
 
 
 def test_panel_without_its_data_is_refused(small_data):

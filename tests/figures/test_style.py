@@ -9,7 +9,16 @@ import pytest
 from matplotlib.figure import Figure
 from matplotlib.text import Text
 
-from fgrpo.figures import figure_2, figure_4, figure_5, figure_5_data, figure_style, gamma_line_style, group_size_style
+from fgrpo.figures import (
+    figure_2,
+    figure_4,
+    figure_4_data,
+    figure_5,
+    figure_5_data,
+    figure_style,
+    gamma_line_style,
+    group_size_style,
+)
 from fgrpo.figures.style import group_size_axis, group_size_grid
 
 SMALLEST_FONT = 7.0
@@ -92,9 +101,9 @@ def test_group_size_grid_keeps_the_powers_of_two():
 def figure(request, results, with_long_results) -> Figure:
     return {
         "2": figure_2,
-        "4": lambda: figure_4(with_long_results),
-        "4 without longer runs": lambda: figure_4(results),
-        "5": lambda: figure_5(figure_5_data(0.63008, start_rare_mass=6.2967e-5)),
+        "4": lambda: figure_4(figure_4_data(with_long_results)),
+        "4 without longer runs": lambda: figure_4(figure_4_data(results)),
+        "5": lambda: figure_5(figure_5_data(0.63008, 6.2967e-5)),
     }[request.param]()
 
 

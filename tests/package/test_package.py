@@ -83,22 +83,39 @@ def test_public_names_are_those_of_the_subpackages() -> None:
     assert names | {"__version__", "figures", "llm", "simulate", "theory"} == set(dir(fgrpo))
     for name in dir(fgrpo):
         assert getattr(fgrpo, name) is not None
+    modules = {path.stem for path in (ROOT / "src" / "fgrpo").iterdir()}
+    assert not names & modules  # a module would hide a name
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
         fgrpo.nothing  # noqa: B018
 
 
-@pytest.mark.parametrize("statement", ["import fgrpo", "from fgrpo.cli import main; main(['--help'])"])
-def test_imports_stay_light(statement: str) -> None:
+def modules_after(statement: str) -> set[str]:
+    """Names of the modules that a fresh interpreter has loaded after a statement, which may print."""
     code = f"import sys\n{statement}\nprint('\\n', *sys.modules)"
-    loaded = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout
-    heavy = {"torch", "trl", "transformers", "sympy", "matplotlib", "pandas", "pyarrow", "scipy"}
-    assert not heavy & set(loaded.rsplit("\n", 2)[-2].split())
+    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    return set(done.stdout.rsplit("\n", 2)[-2].split())
 
 
-def test_theory_needs_neither_torch_nor_tables_nor_plots() -> None:
-    code = "import sys, fgrpo.theory\nprint(*sys.modules)"
-    loaded = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout.split()
-    assert not {"torch", "sympy", "matplotlib", "pandas", "transformers"} & set(loaded)
+HEAVY = {"torch", "trl", "transformers", "sympy", "matplotlib", "pandas", "pyarrow"}
+TAIL_MISS = ["tail-miss", "--success-rate", "0.3", "--rare-mass", "0.03"]
+
+
+@pytest.mark.parametrize(
+    ("statement", "unwanted"),
+    [
+        ("import fgrpo", {*HEAVY, "scipy"}),
+        ("from fgrpo.cli import main; main(['--help'])", {*HEAVY, "scipy"}),
+        (f"from fgrpo.cli import main; assert main({TAIL_MISS}) == 0", HEAVY),
+        ("import fgrpo.simulate", HEAVY),
+        ("import fgrpo.theory", HEAVY),
+        ("from fgrpo import counts", {"fgrpo.theory", "fgrpo.simulate"}),
+        ("import fgrpo; fgrpo.counts.read_counts", {"fgrpo.theory", "fgrpo.simulate"}),
+    ],
+)
+def test_imports_stay_light(statement: str, unwanted: set[str]) -> None:
+    loaded = modules_after(statement)
+    assert "fgrpo" in loaded
+    assert not unwanted & loaded
 
 
 def test_imports_between_folders_go_one_way() -> None:
@@ -122,7 +139,7 @@ def test_runs_as_a_module() -> None:
 def test_tracked_text_names_no_machine() -> None:
     tracked = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, check=True, capture_output=True, text=True).stdout
     home = str(Path.home()) + "/"
-    for name in filter(None, tracked.split("\0")):
+    for name in (name for name in tracked.split("\0") if (ROOT / name).is_file()):  # not those just deleted
         text = (ROOT / name).read_bytes()
         assert str(ROOT).encode() not in text, name
         assert home.encode() not in text, name

@@ -2,16 +2,26 @@
 
 from collections.abc import Mapping
 from dataclasses import asdict
+from functools import cache
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from fgrpo.claims.evidence import DEFAULT_READING, OTHER_READINGS, Evidence
-from fgrpo.simulate import PolicyConfig
+from fgrpo.simulate import PolicyConfig, RunConfig, simulate
 
 SIZES = (2, 512, 131072)
 RETAINED = {2: 0.99, 512: 0.03, 131072: 0.995}
 GAINED = {2: 0.64, 512: 0.995, 131072: 0.99}
+
+
+@cache
+def config_columns() -> dict[str, Any]:
+    """The columns that say what was run, but for what a sweep varies: of a real run in the paper's setting."""
+    row = simulate(RunConfig.preset(DEFAULT_READING, group_size=2, steps=1)).to_frame().iloc[0]
+    described = row[: row.index.get_loc("engine")]
+    return described.drop(["run_id", "group_size", "gamma", "seed", "steps", "record_every"]).to_dict()
 
 
 def made_up_runs(
@@ -32,7 +42,8 @@ def made_up_runs(
                     done = step / steps
                     kept = 1 + done * (retained[group_size] + 0.1 * gamma * (retained[group_size] < 0.5) - 1)
                     rows.append(
-                        {
+                        config_columns()
+                        | {
                             "reading": reading,
                             "steps": steps,
                             "group_size": group_size,
@@ -42,8 +53,6 @@ def made_up_runs(
                             "retained_mass": kept,
                             "correct_mass": 0.63008 + done * (correct[group_size] - 0.63008),
                             "entropy": entropy,
-                            "weight": "focal",
-                            "success_estimate": "empirical",
                             "fgrpo_version": "0",
                             "numpy_version": "2",
                             "engine": "reference",

@@ -1,7 +1,7 @@
 """Stored runs of the simulator in the form in which claims ask for them."""
 
 import os
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
 
@@ -11,6 +11,7 @@ from fgrpo.simulate import load_results
 from fgrpo.simulate.config import PRESETS, PolicyConfig
 from fgrpo.simulate.policy import initial_masses
 from fgrpo.simulate.store import SWEEP
+from fgrpo.simulate.summary import final_rows, seed_summary, start_policy, sweep_steps, zone_of
 
 DEFAULT_READING = "figure_matching"
 OTHER_READINGS = tuple(name for name in PRESETS if name != DEFAULT_READING)
@@ -18,8 +19,18 @@ RETAINED = 0.9
 """Retained mass from which on a run counts as keeping its correct modes, in the checks of sentences."""
 FEWEST_SIZES = 3
 """Group sizes that a sentence about small, middle and large ones needs."""
-COLLAPSED = 0.5
-"""Retained mass below which a run counts as collapsed (the collapse zone's level)."""
+
+
+def reading_words(name: str) -> str:
+    """What a reading of the update is, in words; the learning rate only where it is not Appendix J's."""
+    update = PRESETS[name]
+    words = [
+        "p_j means p_j / p_j^old" if update.surrogate == "importance_ratio" else "p_j as printed",
+        f"weight decay {update.weight_decay:g}" if update.weight_decay else "no weight decay",
+    ]
+    if update.learning_rate != PRESETS["appendix_j_literal"].learning_rate:
+        words.append(f"learning rate {update.learning_rate:g}")
+    return ", ".join(words)
 
 
 class MissingRunsError(ValueError):
@@ -70,9 +81,8 @@ class Runs:
 
     @property
     def collapsed(self) -> list[int]:
-        """Group sizes whose mean final retained mass at gamma 0 is below 1/2."""
-        final = self.final("retained_mass")
-        return [int(n) for n in final.index[final < COLLAPSED]]
+        """The collapse zone of these runs, as `fgrpo.simulate.collapse_zone` has it."""
+        return list(zone_of(seed_summary(final_rows(self.rows), ["retained_mass"])))
 
 
 @dataclass(frozen=True)
@@ -95,8 +105,9 @@ class Evidence:
 
     @cached_property
     def long_runs(self) -> Runs:
-        """The default reading's runs that go on after the sweep's last step."""
-        return self._select(DEFAULT_READING, self.results["steps"] > self.steps)
+        """The longest of the default reading's runs that go on after the sweep's last step."""
+        later = self.results["steps"].where(self.results["steps"] > self.steps)
+        return self._select(DEFAULT_READING, later == later.max())
 
     def _select(self, reading: str, of_length: "Series[bool]") -> Runs:
         rows = self.results[of_length & (self.results["reading"] == reading)]
@@ -133,7 +144,7 @@ def stored_evidence(folder: str | os.PathLike[str]) -> Evidence:
     default = results[results["reading"] == DEFAULT_READING]
     if default.empty:
         return NO_RUNS
-    start = default[[field.name for field in fields(PolicyConfig)]].iloc[0]
-    policy = PolicyConfig(int(start["actions"]), int(start["correct"]), *(float(logit) for logit in start.iloc[2:]))
+    policy = start_policy(default)
+    start = default[list(asdict(policy))].iloc[0]
     results = results[(results[start.index] == start).all(axis=1)]
-    return Evidence(results, policy, int(results.loc[results["reading"] == DEFAULT_READING, "steps"].min()))
+    return Evidence(results, policy, sweep_steps(results[results["reading"] == DEFAULT_READING]))

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from fgrpo.claims.evaluation import EVALUATION_CLAIMS
-from fgrpo.claims.evidence import DEFAULT_READING, Evidence, MissingRunsError
+from fgrpo.claims.evidence import DEFAULT_READING, OTHER_READINGS, Evidence, MissingRunsError, reading_words
 from fgrpo.claims.figures import FIGURE_CLAIMS
 from fgrpo.claims.model import NEEDS_RUNS, Claim, Finding, Verdict
 from fgrpo.claims.models import MODEL_CLAIMS
@@ -161,9 +161,10 @@ def _simulation_setting(evidence: Evidence) -> str:
     except MissingRunsError:
         return f"**No runs of the simulation were at hand**: claims about them say '{NEEDS_RUNS}'."
     whole = evidence.policy.actions == 128_000
+    readings = ", ".join(f"`{name}` ({reading_words(name)})" for name in (DEFAULT_READING, *OTHER_READINGS))
     return (
         f"Runs of the simulation: `fgrpo reproduce`, {evidence.policy.actions} actions, {evidence.policy.correct} of them correct, {runs.steps} steps, "
-        f"{len(runs.group_sizes)} group sizes from {runs.group_sizes[0]} to {runs.group_sizes[-1]}, {runs.rows['seed'].nunique()} seeds; default "
-        f"reading of the update `{DEFAULT_READING}`."
+        f"{len(runs.group_sizes)} group sizes from {runs.group_sizes[0]} to {runs.group_sizes[-1]}, {runs.rows['seed'].nunique()} seeds. The paper's "
+        f"text leaves the update open; readings of it: {readings}; the default is `{DEFAULT_READING}`."
         + ("" if whole else " **A reduced action space: in rows about runs the numbers are not the paper's.**")
     )

@@ -1,9 +1,12 @@
 """How numbers are written in findings."""
 
+from collections.abc import Iterable
 from fractions import Fraction
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+
+from fgrpo.simulate.summary import block_words
 
 
 def numbers(values: ArrayLike, form: str = ".3f") -> str:
@@ -14,6 +17,12 @@ def numbers(values: ArrayLike, form: str = ".3f") -> str:
 def sizes(group_sizes: list[int]) -> str:
     """Group sizes by name, 'no N' if there are none."""
     return f"N = {' / '.join(str(n) for n in group_sizes)}" if group_sizes else "no N"
+
+
+def ranges(group_sizes: Iterable[int], grid: Iterable[int]) -> str:
+    """Group sizes by name, neighbours on the grid as ranges, 'no N' if there are none."""
+    words = block_words([*group_sizes], [*grid])
+    return f"N = {words}" if words else "no N"
 
 
 def fraction(value: ArrayLike, largest: int = 50_000) -> str:
