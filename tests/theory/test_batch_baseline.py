@@ -130,6 +130,9 @@ def test_impossible_counts_give_nan():
     wrong_only = ActionClasses([1, 1], [1.0, 0.0], np.array([False, True]))
     np.testing.assert_allclose(conditional_batch_baseline(wrong_only, 2, [0, 1, 2]), [-1, np.nan, np.nan])
     assert np.all(np.isnan(batch_baseline_increment(wrong_only, 2, [0, 1])))
+    for classes, possible in ((correct_only, 2), (wrong_only, 0)):
+        for mass in conditional_sampled_mass(classes, 2, [0, 1, 2]):
+            np.testing.assert_array_equal(np.isfinite(mass), np.arange(3) == possible)
 
 
 def test_shapes():

@@ -188,7 +188,8 @@ def test_two_levels_are_the_lemma(mu, rho, n):
 
 def test_graded_rewards_in_their_limits():
     assert graded_tail_miss_probability([0.9], 0.1, 8) == 0
-    assert graded_tail_miss_probability([0.0, 0.0], 1.0, 8) == 0
+    for levels in (1, 2, 3):
+        np.testing.assert_array_equal(graded_tail_miss_probability(np.zeros(levels), 1.0, [0, 1, 2, 8]), np.zeros(4))
     many = np.full(100_000, 0.9 / 100_000)
     assert graded_tail_miss_probability(many, 0.1, 2) == pytest.approx(0.81, rel=1e-4)
     assert graded_tail_miss_probability([1e-200, 1 - 1e-3], 1e-3, 2) == pytest.approx(2e-200 * (1 - 1e-3), rel=1e-14)

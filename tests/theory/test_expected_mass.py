@@ -328,6 +328,21 @@ def test_limits():
     assert expected_moments(nearly, 3).unsampled_correct_mass == pytest.approx(2**-120 * (1 - 2**-40), rel=1e-12)
 
 
+def test_defaults_are_the_documented_ones():
+    rewards = {"reward_correct": 1.0, "reward_wrong": -1.0}
+    update = {"surrogate": "linear_distinct", "learning_rate": 1.0, **rewards}
+    for function, arguments in (
+        (expected_moments, {}),
+        (expected_batch_baseline, rewards),
+        (expected_logit_update, update),
+        (expected_correct_mass_change, update),
+        (expected_unsampled_correct_mass_change, update),
+    ):
+        given = function(START, 8, active=False, **arguments)
+        np.testing.assert_array_equal(function(START, 8), given)
+        assert not np.array_equal(function(START, 8, active=True), given)
+
+
 def test_shapes():
     n = np.array([[2], [8], [512]])
     keywords = {"reward_wrong": np.array([-1.0, 0.0]), "learning_rate": np.array([0.1, 0.2])}

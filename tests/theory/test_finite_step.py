@@ -66,6 +66,11 @@ def test_exact_change_for_extreme_steps():
         assert first_order_mass_change([0.25, 0.75], [3.0, -1.0], everything) == 0
 
 
+def test_a_single_action_has_nowhere_to_move():
+    assert exact_mass_change([1.0], [0.3], [True]) == first_order_mass_change([1.0], [0.3], [True]) == 0
+    assert finite_step_bound([0.3]) == 0
+
+
 def test_shapes():
     p = np.random.default_rng(2).dirichlet(np.ones(5), size=3)
     subset = np.array([True, True, False, False, True])
@@ -82,6 +87,7 @@ def test_shapes():
         (lambda: exact_mass_change([0.5, 0.5], [1.0, np.inf], [True, False]), "logit_step must be finite"),
         (lambda: first_order_mass_change([0.5, 0.5], [1.0, 0.0], [1, 0]), "subset must be a boolean"),
         (lambda: finite_step_bound(3.0), "at least one action"),
+        (lambda: finite_step_bound([]), "at least one action"),
         (lambda: finite_step_bound([0.0, np.nan]), "logit_step must be finite"),
     ],
 )

@@ -61,13 +61,16 @@ def test_first_order_change_of_any_surrogate(surrogate, case):
 
 @pytest.mark.parametrize("surrogate", ["linear_distinct", *CENTRED])
 @given(case=worlds_with_draws())
-def test_margins_have_the_sign_of_the_change(surrogate, case):
+def test_margins_are_the_change_without_its_positive_factor(surrogate, case):
     world, draws = case
     correct, unsampled, _ = mass_changes(world, draws, surrogate)
     rewards = reward_arguments(world)
     rise = correct_rise_margin(*inputs(world, draws), surrogate=surrogate, **rewards)
     decline = unsampled_decline_margin(*inputs(world, draws), surrogate=surrogate, **rewards)
+    centred = surrogate in CENTRED
+    factor = rewards["reward_correct"] - rewards["reward_wrong"] if centred else 1 / len(draws)
     for margin, exact in ((rise, correct), (decline, -unsampled)):
+        assert factor * margin == pytest.approx(float(exact), abs=4 * ROUNDING)
         assert abs(margin) < 1e-14 if exact == 0 else np.sign(margin) == np.sign(float(exact))
 
 

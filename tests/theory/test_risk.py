@@ -176,6 +176,7 @@ def test_regimes_at_the_edges():
     assert list(tail_miss_regime(0.5, 0, [0, 1, 2, 1e12])) == ["inactive", "inactive", "miss-prone", "miss-prone"]
     assert set(tail_miss_regime([0, 1], 0, [[1], [1e12]]).ravel()) == {"inactive"}
     assert list(tail_miss_regime(1, 1, [0, 1, 2])) == ["inactive", "inactive", "covered"]
+    assert list(tail_miss_regime(0.5, 5e-324, [1, 8, 1e300])) == ["inactive", "miss-prone", "miss-prone"]
     # tau = mu: the limit of the peak, 1 / lambda
     assert list(tail_miss_regime(0.01, 0.01, [99, 100])) == ["inactive", "covered"]
     assert peak_group_size(0.01, 0.01 * (1 - 1e-9), integer=False) == pytest.approx(-1 / np.log1p(-0.01), rel=1e-6)

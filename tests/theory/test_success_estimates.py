@@ -71,11 +71,12 @@ def test_posterior_weight_by_enumeration(gamma):
     computed = posterior_focal_weight(np.arange(n + 1) / n, n, gamma, alpha=alpha, beta=beta)
     np.testing.assert_allclose(computed, [float(posterior(k)) for k in range(n + 1)], rtol=1e-14)
     mu = Fraction(5, 16)
-    mean = count_mean(posterior, mu, n)
-    variance = count_mean(lambda k: (posterior(k) - mean) ** 2, mu, n)
-    moments = posterior_weight_moments(float(mu), n, gamma, alpha=alpha, beta=beta)
-    assert moments.mean == pytest.approx(float(mean), rel=1e-14)
-    assert moments.variance == pytest.approx(float(variance), rel=1e-12)
+    for active in (False, True):
+        mean = count_mean(posterior, mu, n, given_active=active)
+        variance = count_mean(lambda k, m=mean: (posterior(k) - m) ** 2, mu, n, given_active=active)
+        moments = posterior_weight_moments(float(mu), n, gamma, alpha=alpha, beta=beta, given_active=active)
+        assert moments.mean == pytest.approx(float(mean), rel=1e-14)
+        assert moments.variance == pytest.approx(float(variance), rel=1e-12)
 
 
 @pytest.mark.parametrize("group_size", [1, 8, 100, 9000, 10**6, 10**9])
@@ -168,6 +169,16 @@ def test_moving_average_ends():
     moments = ema_moments(0.3, 8, 1.0, slope=0.1)
     assert moments.mean == 0.3
     assert moments.variance == pytest.approx(0.21 / 8)
+
+
+def test_defaults_are_the_uniform_prior_over_all_groups():
+    prior = {"alpha": 1.0, "beta": 1.0}
+    assert shrunk_success_rate(0.25, 8) == shrunk_success_rate(0.25, 8, **prior)
+    assert posterior_focal_weight(0.25, 8, 1.5) == posterior_focal_weight(0.25, 8, 1.5, **prior)
+    assert shrunk_moments(0.25, 8) == shrunk_moments(0.25, 8, **prior)
+    for function in (shrunk_weight_moments, posterior_weight_moments):
+        assert function(0.25, 8, 1.5) == function(0.25, 8, 1.5, given_active=False, **prior)
+        assert function(0.25, 8, 1.5) != function(0.25, 8, 1.5, given_active=True, **prior)
 
 
 def test_broadcasting():

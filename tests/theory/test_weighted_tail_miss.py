@@ -53,7 +53,15 @@ def test_the_reference_enumerations_agree():
 @pytest.mark.parametrize("gamma", [0, 1, 2, 3, 7, 64, 0.5, 1.5, 2.5, 0.01, 20.25, 65, 80])
 @pytest.mark.parametrize(
     ("mu", "tau"),
-    [(0.64, 6.3e-5), (0.1, 0.05), (1e-12, 1e-14), (1 - 2.0**-50, 1e-5), (0.5, 0.5 * (1 - 2.0**-40)), (0.9999, 0.9)],
+    [
+        (0.64, 6.3e-5),
+        (0.1, 0.05),
+        (1e-12, 1e-14),
+        (1 - 2.0**-50, 1e-5),
+        (1 - 2.0**-53, 0.3125 + 3 * 2.0**-54),  # the share of correct rollouts outside the rare region rounds to 1
+        (0.5, 0.5 * (1 - 2.0**-40)),
+        (0.9999, 0.9),
+    ],
 )
 def test_accurate_in_the_corners(mu, tau, gamma):
     for n in (2, 3, 8, 65, 400):
@@ -133,8 +141,16 @@ def test_edges_of_the_rare_region_and_the_share(mu, rho, n, gamma):
     assert tail_miss_update_share(mu, tau, n + 1) <= tail_miss_update_share(mu, tau, n)
 
 
+@pytest.mark.parametrize("gamma", [0, 0.5, 1, 2])
+def test_nothing_is_missed_where_every_rollout_is_rare_or_all_are_alike(gamma):
+    for mu, tau in ((1, 1), (1, 0.25), (0, 0), (0.25, 0.25)):
+        for function in (focal_tail_miss, advantage_weighted_tail_miss):
+            np.testing.assert_array_equal(function(mu, tau, [0, 1, 2, 8], gamma), np.zeros(4))
+
+
 def test_share_at_the_edges():
     assert np.isnan(tail_miss_update_share([0, 1, 0.5, 0.5], 0, [8, 8, 0, 1])).all()
+    assert np.isnan(tail_miss_update_share(1, 1, [0, 2, 8])).all()
     assert tail_miss_update_share(0.5, 0, 8) == 1
     assert tail_miss_update_share(0.5, 0.5, 8) == 0
     assert tail_miss_update_share(Fraction(1, 2), Fraction(1, 4), 3) == pytest.approx(3 / 8)
