@@ -1,6 +1,6 @@
 """Mean-field flow of one prompt: group-relative training with infinitely many rollouts and infinitely small steps.
 
-For N -> inf the on-policy, unclipped update follows F'(Q) grad Q (see `fgrpo.theory.utility`), Q the correct mass of
+For N -> inf the on-policy, unclipped update follows F'(Q) grad Q (see `fgrpo.theory.utilities`), Q the correct mass of
 the policy. For a tabular softmax policy with logits z this is
 
     dz_i/dt = F'(Q) p_i (1[i correct] - Q),    F'(Q) = (1 - Q)^gamma, or that over sqrt(Q (1 - Q)).
@@ -20,7 +20,7 @@ from scipy.special import log_softmax
 
 from fgrpo.theory import _validation as check
 from fgrpo.theory._validation import FloatArray
-from fgrpo.theory.utility import Normalisation, focal_utility_slope
+from fgrpo.theory.utilities import Normalisation, focal_utility_slope
 
 _SMALLEST_MASS = 1e-100
 

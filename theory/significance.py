@@ -23,7 +23,7 @@ from numpy.typing import ArrayLike
 
 from fgrpo.theory import _validation as check
 from fgrpo.theory._validation import FloatArray
-from fgrpo.theory.pass_at_k import pass_at_k
+from fgrpo.theory.pass_estimates import pass_at_k
 
 Variant = Literal["raw", "rescaled", "finite_population"]
 

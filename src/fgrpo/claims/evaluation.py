@@ -12,7 +12,7 @@ from fgrpo.claims.model import Claim, Finding, Verdict, computed, holds
 from fgrpo.claims.text import numbers
 from fgrpo.reported import MATH, OOD, reported_setting, reported_table
 from fgrpo.theory.advantages import matched_learning_rate
-from fgrpo.theory.pass_at_k import pass_at_k
+from fgrpo.theory.pass_estimates import pass_at_k
 from fgrpo.theory.significance import Variant, paired_subsampling_test
 from fgrpo.theory.weights import focal_weight
 

@@ -12,7 +12,7 @@ from fgrpo.claims.model import Claim, Finding, Verdict, by_scope, computed, hold
 from fgrpo.claims.text import fraction, numbers, yes
 from fgrpo.theory.action_classes import ActionClasses
 from fgrpo.theory.advantages import advantage_magnitude
-from fgrpo.theory.batch_baseline import batch_baseline_increment, conditional_batch_baseline, conditional_sampled_mass
+from fgrpo.theory.baseline import batch_baseline_increment, conditional_batch_baseline, conditional_sampled_mass
 from fgrpo.theory.focal_moments import expected_focal_weight
 from fgrpo.theory.mean_field import mean_field_orbit
 from fgrpo.theory.weights import focal_weight

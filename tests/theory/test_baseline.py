@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fgrpo.theory.action_classes import ActionClasses
-from fgrpo.theory.batch_baseline import (
+from fgrpo.theory.baseline import (
     batch_baseline,
     batch_baseline_increment,
     batch_baseline_is_monotone,

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fgrpo.theory.utility import focal_utility, focal_utility_slope, utility, utility_slope
+from fgrpo.theory.utilities import focal_utility, focal_utility_slope, utility, utility_slope
 from fgrpo.theory.weights import (
     constant_weight,
     focal_weight,
