@@ -192,8 +192,8 @@ def _focal(prompts: KnownPrompt | CountedPrompts, n: int, gamma: float) -> Focal
         mean_given_active = prompts.mean(weight) / np.float64(prompts.mean(active))
         spread_given_active = np.sqrt(prompts.mean(active * variance_given_active) / np.float64(prompts.mean(active)))
         update_share, weighted_share = (
-            prompts.mean(advantage_weighted_tail_miss(mu, tau, n, exponent))
-            / np.float64(prompts.mean(advantage_weighted_tail_miss(mu, 0.0, n, exponent)))
+            prompts.mean(advantage_weighted_tail_miss(mu, tau, n, gamma=exponent))
+            / np.float64(prompts.mean(advantage_weighted_tail_miss(mu, 0.0, n, gamma=exponent)))
             for exponent in (0.0, gamma)
         )
     return Focal(

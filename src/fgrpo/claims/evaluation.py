@@ -70,7 +70,7 @@ def _level_of_the_test() -> Finding:
         first, second = rng.binomial(n, rates), rng.binomial(n, rates)
         for variant, k in rejections:
             test = paired_subsampling_test(
-                first, second, n, k, subsample=m, variant=variant, iterations=400, level=1 - LEVEL, rng=rng
+                n, first, second, k, subsample=m, variant=variant, iterations=400, level=1 - LEVEL, rng=rng
             )
             rejections[variant, k] += test.reject
     bounds = {case: binomtest(count, repetitions).proportion_ci(0.999) for case, count in rejections.items()}
