@@ -1,6 +1,7 @@
 """The one style of the figures: the style sheet, colours and markers by meaning, and the axes they share.
 
-Importing this module changes no global state: `figure_style` switches the style sheet on and off again.
+The palette is that of Okabe and Ito [okabe2008color]. Importing this module changes no global state: `figure_style`
+switches the style sheet on and off again.
 """
 
 import math

@@ -1,9 +1,9 @@
 """Closed forms: what can be known about group-relative RL with verifiable rewards without sampling.
 
 By subject: `tail_miss`, `risk`, `modes`, `weighted_tail_miss`, `difficulty` (how often updates miss a rare mode);
-`updates`, `mass_dynamics`, `finite_step`, `action_classes`, `expected_mass`, `batch_baseline`, `mean_field` (what an
-update does to correct mass); `weights`, `focal_moments`, `advantages`, `utility`, `success_estimates` (the weight);
-`pass_at_k`, `significance`, `rare_nll` (judging a model). `fgrpo.theory.proofs` has the proofs.
+`updates`, `mass_dynamics`, `finite_step`, `action_classes`, `expected_mass`, `baseline`, `retention`, `mean_field`
+(what an update does to correct mass); `weights`, `focal_moments`, `advantages`, `utilities`, `success_estimates` (the
+weight); `pass_estimates`, `significance`, `rare_nll` (judging a model). `fgrpo.theory.proofs` has the proofs.
 """
 
 from fgrpo.theory.action_classes import ActionClasses
@@ -13,7 +13,7 @@ from fgrpo.theory.advantages import (
     mean_advantage_magnitude,
     strongest_success_rate,
 )
-from fgrpo.theory.batch_baseline import (
+from fgrpo.theory.baseline import (
     batch_baseline,
     batch_baseline_increment,
     batch_baseline_is_monotone,
@@ -57,13 +57,14 @@ from fgrpo.theory.modes import (
     expected_modes_missed,
     modes_missed_distribution,
 )
-from fgrpo.theory.pass_at_k import (
+from fgrpo.theory.pass_estimates import (
     estimate_pass_at_k_variance,
     pass_at_k,
     pass_at_k_interval,
     pass_at_k_variance,
 )
 from fgrpo.theory.rare_nll import delta_nll_rare, nll_rise_parts
+from fgrpo.theory.retention import correct_entropy, correct_overlap, retained_mass
 from fgrpo.theory.risk import (
     risk_interval,
     tail_miss_per_rollout,
@@ -82,7 +83,7 @@ from fgrpo.theory.success_estimates import (
 )
 from fgrpo.theory.tail_miss import active_probability, coverage_group_size, peak_group_size, tail_miss_probability
 from fgrpo.theory.updates import logit_update, sampled_moments
-from fgrpo.theory.utility import focal_utility, focal_utility_slope, utility, utility_slope
+from fgrpo.theory.utilities import focal_utility, focal_utility_slope, utility, utility_slope
 from fgrpo.theory.weighted_tail_miss import (
     advantage_weighted_tail_miss,
     focal_tail_miss,
@@ -113,7 +114,9 @@ __all__ = [
     "conditional_batch_baseline",
     "conditional_sampled_mass",
     "constant_weight",
+    "correct_entropy",
     "correct_mass_change",
+    "correct_overlap",
     "correct_rise_margin",
     "correlated_tail_miss",
     "coverage_group_size",
@@ -160,6 +163,7 @@ __all__ = [
     "peak_group_size",
     "posterior_focal_weight",
     "posterior_weight_moments",
+    "retained_mass",
     "risk_interval",
     "sampled_moments",
     "shrunk_moments",

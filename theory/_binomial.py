@@ -1,15 +1,21 @@
-"""Averages over the number of correct rollouts of a group, for arrays of success rates and group sizes at once."""
+"""Averages over the number of correct rollouts of a group, for arrays of success rates and group sizes at once.
+
+Whole arrays of independent rollouts go through one vectorised sum here. `_urn` goes point by point, for rollouts that
+bear on each other, and for tail misses, where correct and wrong mass must come in separately to keep their digits.
+"""
 
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import binom
 
+from fgrpo.theory import _validation as check
 from fgrpo.theory._validation import FloatArray
 
-# Hoeffding: Pr(|X - n mu| > sqrt(360 n)) <= 2 exp(-720) < 1e-312, so counts further out never carry weight
+# Pr(|X - n mu| > sqrt(360 n)) <= 2 exp(-720) < 1e-312 (see binomial_mean), so counts further out never carry weight
 _HALF_WIDTH_SQUARED = 360.0
 _TERMS_AT_ONCE = 1 << 21
 # below it scipy's pmf overflows inside
@@ -18,9 +24,10 @@ _SMALLEST_RATE = 1e-290
 Term = Callable[[FloatArray, NDArray[np.intp]], Any]
 
 
-def flat(*arrays: FloatArray) -> tuple[tuple[int, ...], list[FloatArray]]:
+def flat(**arrays: FloatArray) -> tuple[tuple[int, ...], list[FloatArray]]:
     """The common shape of broadcast arrays, and each of them as one dimension."""
-    broadcast = np.broadcast_arrays(*arrays)
+    check.broadcastable(**arrays)
+    broadcast = np.broadcast_arrays(*arrays.values())
     return broadcast[0].shape, [array.ravel() for array in broadcast]
 
 
@@ -30,8 +37,9 @@ def binomial_mean(term: Term, success_rate: FloatArray, size: FloatArray, *, giv
     `term(counts, i)` maps counts and the positions of the distributions that they belong to onto values. With
     `given_active` only 0 < X < size counts, and the mean is conditional on it: nan where that is impossible.
 
-    The mean is a ratio of two sums over the same probabilities, which takes their common rounding error out. Cost: at
-    most min(size + 1, 38 sqrt(size)) terms each.
+    The mean is a ratio of two sums over the same probabilities, which takes their common rounding error out. The sums
+    leave out what Hoeffding's inequality [hoeffding1963inequalities] bounds by 1e-312. Cost: at most min(size + 1, 38
+    sqrt(size)) terms each.
     """
     half_width = np.ceil(np.sqrt(_HALF_WIDTH_SQUARED * size))
     centre = np.round(size * success_rate)
@@ -51,6 +59,28 @@ def binomial_mean(term: Term, success_rate: FloatArray, size: FloatArray, *, giv
         with np.errstate(invalid="ignore"):
             result[members] = np.bincount(owner, probability * term(counts, i), members.size) / total
     return result
+
+
+def moment_coefficients(order: int, size: FloatArray, missing: int = 0) -> list[FloatArray]:
+    """c_1..c_k with E[(Y / size)^k] = sum_j c_j p^j for Y ~ Binomial(size - missing, p), k = order; [] for order 0.
+
+    c_j = S(k, j) m (m-1) ... (m-j+1) / size^k, m = size - missing, with the Stirling numbers S of the second kind: the
+    factorial moments of Y. All are >= 0 for whole sizes.
+    """
+    coefficients, falling = [], np.ones_like(size)
+    for j, number in enumerate(_stirling_row(order)[1:], start=1):
+        falling = falling * ((size - (missing + j - 1)) / size)
+        coefficients.append(number * falling * size ** float(j - order))
+    return coefficients
+
+
+@cache
+def _stirling_row(order: int) -> tuple[int, ...]:
+    """S(order, 0), ..., S(order, order), exact."""
+    if order == 0:
+        return (1,)
+    row = _stirling_row(order - 1)
+    return tuple(j * same + left for j, (same, left) in enumerate(zip((*row, 0), (0, *row), strict=True)))
 
 
 def _probability(counts: FloatArray, size: FloatArray, success_rate: FloatArray) -> FloatArray:

@@ -24,13 +24,12 @@ class Bases(NamedTuple):
     log_large: FloatArray
 
 
-def inputs(
-    success_rate: ArrayLike, rare_mass: ArrayLike, failure_rate: ArrayLike | None = None
-) -> tuple[FloatArray, FloatArray, FloatArray | None]:
-    """Checked mu, tau and, where given, 1 - mu."""
+def inputs(success_rate: ArrayLike, rare_mass: ArrayLike, **others: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Checked mu and tau, which must broadcast with the `others`."""
     mu = check.probability("success_rate", success_rate)
     tau = check.rare_mass(mu, rare_mass)
-    return mu, tau, None if failure_rate is None else check.failure_rate(mu, failure_rate)
+    check.broadcastable(success_rate=mu, rare_mass=tau, **others)
+    return mu, tau
 
 
 def blockwise(function: Callable[..., FloatArray], *arrays: FloatArray) -> FloatArray:

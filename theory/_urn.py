@@ -3,6 +3,9 @@
 An urn holds masses of several colours; each rollout draws a colour in proportion to its mass, and `added` mass of that
 colour goes in. added = 0: independent rollouts. added > 0: correlated rollouts (Dirichlet-multinomial, concentrations
 mass / added). added = -1 with whole masses: drawing without replacement.
+
+One urn at a time: the laws are products over draws, which no call of a special function gives to full accuracy.
+Means over many groups of independent rollouts at once: `_binomial`.
 """
 
 import numpy as np

@@ -8,6 +8,8 @@ from numpy.typing import ArrayLike, NDArray
 
 FloatArray = NDArray[np.float64]
 
+_LARGEST = float(np.finfo(np.float64).max)
+
 
 def real(name: str, value: ArrayLike) -> FloatArray:
     """`value` as float64, refused if it is not real-valued."""
@@ -66,6 +68,22 @@ def finite(name: str, value: ArrayLike, way_out: str) -> FloatArray:
     return array
 
 
+def scalar(name: str, array: FloatArray) -> float:
+    """The one number that a checked `array` must be."""
+    if array.ndim > 0:
+        raise ValueError(f"{name} must be one number, got an array of shape {array.shape}: call once for each value")
+    return float(array)
+
+
+def ddof(value: Any) -> int:
+    """Delta degrees of freedom of a standard deviation."""
+    if not (isinstance(value, int | np.integer) and value in (0, 1)):
+        raise ValueError(
+            f"ddof must be 0 or 1, got {value!r}: 0 is the population standard deviation, 1 the sample one"
+        )
+    return int(value)
+
+
 def group_size(value: ArrayLike) -> FloatArray:
     """Group sizes as float64: 0, or any finite real number of at least 1."""
     array = real("group_size", value)
@@ -76,29 +94,26 @@ def group_size(value: ArrayLike) -> FloatArray:
 
 def integer_group_size(value: ArrayLike, minimum: int = 1) -> FloatArray:
     """Group sizes as float64 that are whole numbers of at least `minimum`."""
-    array = real("group_size", value)
-    bad = ~((array >= minimum) & (array == np.floor(array)) & np.isfinite(array))
-    _refuse("group_size", f"a whole number of at least {minimum}", array, bad, "pass the number of rollouts per prompt")
-    return array
+    return whole("group_size", value, minimum, "pass the number of rollouts per prompt", largest=_LARGEST)
+
+
+def action_count(value: ArrayLike) -> FloatArray:
+    """Numbers of actions in classes of equal ones, as float64 that are whole numbers of at least 1."""
+    return whole("count", value, 1, "pass how many actions each class has", largest=_LARGEST)
 
 
 def rare_mass(success_rate: FloatArray, value: ArrayLike) -> FloatArray:
     """Rare mass as float64 in [0, success_rate]; the two must broadcast."""
     array = probability("rare_mass", value)
-    above = array > success_rate
-    if np.any(above):
-        tau = np.broadcast_to(array, above.shape)[above].flat[0]
-        mu = np.broadcast_to(success_rate, above.shape)[above].flat[0]
-        raise ValueError(
-            f"rare_mass must be at most success_rate, got {float(tau)!r} > {float(mu)!r}: "
-            "the rare-correct region is a part of the correct one (rare_mass = rare_fraction * success_rate)"
-        )
+    way_out = "the rare-correct region is a part of the correct one (rare_mass = rare_fraction * success_rate)"
+    at_most("rare_mass", array, "success_rate", success_rate, way_out)
     return array
 
 
 def failure_rate(success_rate: FloatArray, value: ArrayLike) -> FloatArray:
-    """Failure rate as float64 in [0, 1] that is 1 - success_rate up to rounding."""
+    """Failure rate as float64 in [0, 1] that is 1 - success_rate up to rounding; the two must broadcast."""
     array = probability("failure_rate", value)
+    broadcastable(success_rate=success_rate, failure_rate=array)
     bad = np.abs(success_rate + array - 1.0) > 1e-12
     _refuse("failure_rate", "1 - success_rate", array, bad, "leave it out, or pass the more exact of the two")
     return array
@@ -113,6 +128,7 @@ def rewards(reward_correct: ArrayLike, reward_wrong: ArrayLike) -> tuple[FloatAr
     """Both rewards as finite float64, reward_correct above reward_wrong; the two must broadcast."""
     correct = finite("reward_correct", reward_correct, "pass the reward of a correct rollout")
     wrong = finite("reward_wrong", reward_wrong, "pass the reward of a wrong rollout")
+    broadcastable(reward_correct=correct, reward_wrong=wrong)
     not_above = ~(correct > wrong)
     if np.any(not_above):
         low, high = (np.broadcast_to(part, not_above.shape)[not_above].flat[0] for part in (correct, wrong))
@@ -123,14 +139,19 @@ def rewards(reward_correct: ArrayLike, reward_wrong: ArrayLike) -> tuple[FloatAr
     return correct, wrong
 
 
-def distribution(name: str, value: ArrayLike) -> FloatArray:
-    """Probabilities along the last axis as float64, which sum to 1 within 1e-9; returned divided by their sum."""
+def distribution(name: str, value: ArrayLike, count: FloatArray | None = None) -> FloatArray:
+    """Probabilities along the last axis as float64, which sum to 1 within 1e-9; returned divided by their sum.
+
+    With `count`, an entry is the probability of *one* of so many actions.
+    """
     array = probability(name, value)
     if array.ndim == 0 or array.shape[-1] == 0:
         raise ValueError(
             f"{name} must have at least one action on its last axis, got shape {array.shape}: pass p [..., A]"
         )
-    total = array.sum(axis=-1, keepdims=True)
+    if count is not None:
+        broadcastable(**{name: array, "count": count})
+    total = np.sum(array if count is None else count * array, axis=-1, keepdims=True)
     _refuse(f"the sum of {name}", "1 within 1e-9", total, ~(np.abs(total - 1.0) <= 1e-9), "normalise the probabilities")
     return np.asarray(array / total)
 
@@ -156,29 +177,44 @@ def one_of(name: str, value: str, valid: tuple[str, ...]) -> str:
     return value
 
 
-def whole(name: str, value: ArrayLike, minimum: int, way_out: str) -> FloatArray:
-    """`value` as float64 that are whole numbers from `minimum` to 2^53, where float64 stops telling them apart."""
+def whole(name: str, value: ArrayLike, minimum: int, way_out: str, *, largest: float = 2.0**53) -> FloatArray:
+    """`value` as float64 that are whole numbers from `minimum` to `largest` (from 2^53 on float64 leaves some out)."""
     array = real(name, value)
-    bad = ~((array >= minimum) & (array <= 2.0**53) & (array == np.floor(array)))
+    bad = ~((array >= minimum) & (array <= largest) & (array == np.floor(array)))
     _refuse(name, f"a whole number of at least {minimum}", array, bad, way_out)
     return array
 
 
 def at_most(name: str, array: FloatArray, limit_name: str, limit: FloatArray, way_out: str) -> None:
     """Refuse an entry of `array` above its entry of `limit`; the two must broadcast."""
+    broadcastable(**{name: array, limit_name: limit})
     above = array > limit
     if np.any(above):
         value, bound = (np.broadcast_to(part, above.shape)[above].flat[0] for part in (array, limit))
         raise ValueError(f"{name} must be at most {limit_name}, got {float(value)!r} > {float(bound)!r}: {way_out}")
 
 
-def same_shape(**arrays: NDArray[Any]) -> None:
+def broadcastable(**arrays: NDArray[Any]) -> None:
     """Refuse arrays that do not broadcast."""
+    if len({array.shape for array in arrays.values() if array.ndim > 0}) <= 1:
+        return  # the usual case, at a tenth of the cost
     try:
         np.broadcast_shapes(*(array.shape for array in arrays.values()))
     except ValueError:
         shapes = ", ".join(f"{array.shape} for {name}" for name, array in arrays.items())
-        raise ValueError(f"shapes must broadcast, got {shapes}: pass one value per problem, or one for all") from None
+        raise ValueError(f"shapes must broadcast, got {shapes}: pass arrays of one shape, or single numbers") from None
+
+
+def per_action(**arrays: NDArray[Any]) -> None:
+    """Refuse arrays that do not have the same actions on their last axis, or else do not broadcast."""
+    if len({array.shape[-1:] for array in arrays.values()}) > 1:
+        *names, last = arrays
+        shapes = ", ".join(str(array.shape) for array in arrays.values())
+        raise ValueError(
+            f"{', '.join(names)} and {last} must have the same actions on their last axis, got shapes {shapes}: "
+            "pass one entry per action"
+        )
+    broadcastable(**arrays)
 
 
 def problem_counts(samples: ArrayLike, **correct: ArrayLike) -> tuple[FloatArray, ...]:
@@ -186,7 +222,7 @@ def problem_counts(samples: ArrayLike, **correct: ArrayLike) -> tuple[FloatArray
     counts = {"samples": whole("samples", samples, 1, "pass the number of samples drawn for each problem")}
     for name, value in correct.items():
         counts[name] = whole(name, value, 0, "pass the number of correct samples of each problem")
-    same_shape(**counts)
+    broadcastable(**counts)
     columns = [np.atleast_1d(array) for array in np.broadcast_arrays(*counts.values())]
     if columns[0].ndim != 1 or columns[0].size == 0:
         raise ValueError(f"counts must be one per problem, got shape {columns[0].shape}: pass shape (problems,)")

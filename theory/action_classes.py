@@ -44,7 +44,7 @@ class ActionClasses:
     correct: NDArray[np.bool_]
 
     def __post_init__(self) -> None:
-        count = check.positive("count", self.count, "pass how many actions each class has")
+        count = check.action_count(self.count)
         probability = check.probability("probability", self.probability)
         correct = check.mask("correct", self.correct)
         shapes = (count.shape, probability.shape, correct.shape)
@@ -52,11 +52,6 @@ class ActionClasses:
             raise ValueError(
                 "count, probability and correct must be one-dimensional, not empty and equally long, got shapes "
                 f"{shapes[0]}, {shapes[1]}, {shapes[2]}: pass one entry per class"
-            )
-        if np.any(count != np.floor(count)):
-            raise ValueError(
-                f"count must hold whole numbers, got {count[count != np.floor(count)][0]:.17g}: "
-                "pass how many actions each class has"
             )
         total = float(np.sum(count * probability))
         if not abs(total - 1.0) <= 1e-9:
@@ -83,7 +78,7 @@ class ActionClasses:
         Raises:
             ValueError: As the class does.
         """
-        sizes = check.positive("count", count, "pass how many actions each class has")
+        sizes = check.action_count(count)
         z = check.finite("logit", logit, "pass one logit per class")
         if sizes.shape != z.shape or z.ndim != 1 or z.size == 0:
             raise ValueError(

@@ -54,7 +54,8 @@ def advantage_magnitude(
     """
     m, exponent = check.probability("success_rate", success_rate), check.gamma(gamma)
     eps = check.non_negative("epsilon", epsilon, "epsilon = 0 leaves the standard deviation as it is")
-    spread = _spread(ddof, group_size)
+    spread = _spread(check.ddof(ddof), group_size)
+    check.broadcastable(success_rate=m, gamma=exponent, group_size=spread, epsilon=eps)
     with np.errstate(divide="ignore", invalid="ignore"):
         if correct:
             bare = m**-0.5 * (1.0 - m) ** (exponent + 0.5)
@@ -66,7 +67,7 @@ def advantage_magnitude(
     return np.where(eps == 0, bare / spread, softened)[()]
 
 
-def mean_advantage_magnitude(success_rate: ArrayLike, gamma: ArrayLike = 0.0) -> FloatArray:
+def mean_advantage_magnitude(success_rate: ArrayLike, *, gamma: ArrayLike = 0.0) -> FloatArray:
     """Mean size of the focal-weighted advantages over a group: 2 m^(1/2) (1 - m)^(gamma + 1/2).
 
     It is m g |A_c| + (1 - m) g |A_w|, half of it from either kind of rollout.
@@ -87,8 +88,9 @@ def mean_advantage_magnitude(success_rate: ArrayLike, gamma: ArrayLike = 0.0) ->
 
     Source: this project.
     """
-    m = check.probability("success_rate", success_rate)
-    return (2.0 * np.sqrt(m) * (1.0 - m) ** (check.gamma(gamma) + 0.5))[()]
+    m, exponent = check.probability("success_rate", success_rate), check.gamma(gamma)
+    check.broadcastable(success_rate=m, gamma=exponent)
+    return (2.0 * np.sqrt(m) * (1.0 - m) ** (exponent + 0.5))[()]
 
 
 def strongest_success_rate(gamma: ArrayLike) -> FloatArray:
@@ -136,20 +138,20 @@ def matched_learning_rate(
     Raises:
         ValueError: If an argument is out of range or not a number.
 
-    Source: Appendix N in v2 (uniform spread); the Beta spread: this project (proof `matched_learning_rate`).
+    Source: Appendix N in v2 (uniform spread); the Beta spread: this project (proof `matched_learning_rate`, for both).
     """
+    exponent = check.gamma(gamma)
     rate = check.positive("learning_rate", learning_rate, "pass the learning rate of the focal-weighted run")
     a = check.positive("alpha", alpha, "alpha = beta = 1 is the uniform spread") + 0.5
     b = check.positive("beta", beta, "alpha = beta = 1 is the uniform spread") + 0.5
-    return (rate * np.exp(betaln(a, b + check.gamma(gamma)) - betaln(a, b)))[()]
+    check.broadcastable(gamma=exponent, learning_rate=rate, alpha=a, beta=b)
+    return (rate * np.exp(betaln(a, b + exponent) - betaln(a, b)))[()]
 
 
 def _spread(ddof: int, group_size: ArrayLike | None) -> FloatArray:
     """Standard deviation of a group in units of the population one."""
     if ddof == 0:
         return np.ones(())
-    if ddof != 1:
-        raise ValueError(f"ddof must be 0 or 1, got {ddof!r}: 0 is the population standard deviation, 1 the sample one")
     if group_size is None:
         raise ValueError("ddof = 1 needs group_size, got None: pass the number of rollouts per prompt")
     n = check.integer_group_size(group_size, minimum=2)

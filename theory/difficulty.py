@@ -53,7 +53,9 @@ def beta_tail_miss_rare_fraction(
     shape_a = check.positive("alpha", alpha, "pass the first shape of a Beta law")
     shape_b = check.positive("beta", beta, "pass the second shape of a Beta law")
     rho = check.probability("rare_fraction", rare_fraction)
-    return _each(_beta_rare_fraction, shape_a, shape_b, rho, _whole_group(group_size), _exponent(gamma))
+    n, exponent = _whole_group(group_size), check.gamma(gamma)
+    check.broadcastable(alpha=shape_a, beta=shape_b, rare_fraction=rho, group_size=n, gamma=exponent)
+    return _each(_beta_rare_fraction, shape_a, shape_b, rho, n, exponent)
 
 
 def beta_tail_miss_rare_mass(
@@ -82,10 +84,12 @@ def beta_tail_miss_rare_mass(
     """
     shape_a = check.positive("alpha", alpha, "pass the first shape of a Beta law")
     shape_b = check.positive("beta", beta, "pass the second shape of a Beta law")
-    tau, n = check.probability("rare_mass", rare_mass), _whole_group(group_size)
+    tau = check.probability("rare_mass", rare_mass)
+    n, exponent = _whole_group(group_size), check.gamma(gamma)
+    check.broadcastable(alpha=shape_a, beta=shape_b, rare_mass=tau, group_size=n, gamma=exponent)
     with np.errstate(divide="ignore"):
         no_rare: FloatArray = np.exp(np.maximum(n, 1.0) * np.log1p(-tau))
-    activity = _each(_urn.tail_miss, np.asarray(0.0), shape_a, shape_b, np.asarray(1.0), n, _exponent(gamma))
+    activity = _each(_urn.tail_miss, np.asarray(0.0), shape_a, shape_b, np.asarray(1.0), n, exponent)
     return (no_rare * activity)[()]
 
 
@@ -120,11 +124,12 @@ def correlated_tail_miss(
 
     Source: this project (Lemma 3.1 integrated over the Dirichlet law).
     """
-    mu, tau, _ = kernel.inputs(success_rate, rare_mass)
     added = check.probability("correlation", correlation)
+    n, exponent = _whole_group(group_size), check.gamma(gamma)
+    mu, tau = kernel.inputs(success_rate, rare_mass, group_size=n, correlation=added, gamma=exponent)
     free = 1.0 - added
     masses = free * tau, free * (mu - tau), free * (1.0 - mu)
-    return _each(_urn.tail_miss, *masses, added, _whole_group(group_size), _exponent(gamma))
+    return _each(_urn.tail_miss, *masses, added, n, exponent)
 
 
 def tail_miss_without_replacement(
@@ -154,11 +159,12 @@ def tail_miss_without_replacement(
     pool = check.whole("pool_size", pool_size, 0, "pass the number of rollouts in the pool")
     right = check.whole("correct", correct, 0, "pass the number of correct rollouts in the pool")
     found = check.whole("rare", rare, 0, "pass the number of rare-correct rollouts in the pool")
-    n = check.whole("group_size", group_size, 0, "pass the number of rollouts per prompt")
+    n, exponent = _whole_group(group_size), check.gamma(gamma)
     check.at_most("correct", right, "pool_size", pool, "correct rollouts are a part of the pool")
     check.at_most("rare", found, "correct", right, "rare-correct rollouts are a part of the correct ones")
     check.at_most("group_size", n, "pool_size", pool, "each rollout of the pool is drawn at most once")
-    return _each(_urn.tail_miss, found, right - found, pool - right, np.asarray(-1.0), n, _exponent(gamma))
+    check.broadcastable(pool_size=pool, correct=right, rare=found, group_size=n, gamma=exponent)
+    return _each(_urn.tail_miss, found, right - found, pool - right, np.asarray(-1.0), n, exponent)
 
 
 def graded_tail_miss_probability(level_masses: ArrayLike, rare_mass: ArrayLike, group_size: ArrayLike) -> FloatArray:
@@ -189,10 +195,11 @@ def graded_tail_miss_probability(level_masses: ArrayLike, rare_mass: ArrayLike, 
         raise ValueError(
             f"level_masses must have at least one level on its last axis, got shape {q.shape}: pass q [..., L]"
         )
+    n = np.maximum(check.group_size(group_size), 1.0)
+    check.broadcastable(**{"each of level_masses": q[..., 0], "rare_mass": tau, "group_size": n})
     q, tau_column = np.broadcast_arrays(q, tau[..., np.newaxis])
     tau = tau_column[..., 0]
     check.distribution("level_masses with rare_mass", np.concatenate((q, tau_column[..., :1]), axis=-1))
-    n = np.maximum(check.group_size(group_size), 1.0)
     total = np.sum(q, axis=-1, keepdims=True)
     with np.errstate(divide="ignore", invalid="ignore"):
         v = np.where(total > 0.0, np.sort(q, axis=-1) / total, 0.0)
@@ -207,10 +214,6 @@ def graded_tail_miss_probability(level_masses: ArrayLike, rare_mass: ArrayLike, 
 
 def _whole_group(group_size: ArrayLike) -> FloatArray:
     return check.integer_group_size(group_size, minimum=0)
-
-
-def _exponent(gamma: ArrayLike) -> FloatArray:
-    return check.non_negative("gamma", gamma, "gamma = 0 turns the focal weight off")
 
 
 def _each(model: Callable[..., float], *arguments: FloatArray) -> FloatArray:

@@ -71,6 +71,7 @@ class _Setting(NamedTuple):
 
     surrogate: str
     n: FloatArray
+    learning_rate: FloatArray
     reward_correct: FloatArray
     reward_wrong: FloatArray
     active: bool
@@ -87,12 +88,18 @@ class _Setting(NamedTuple):
 
 
 def _setting(
-    surrogate: str, group_size: ArrayLike, reward_correct: ArrayLike, reward_wrong: ArrayLike, active: bool
+    surrogate: str,
+    group_size: ArrayLike,
+    learning_rate: ArrayLike,
+    reward_correct: ArrayLike,
+    reward_wrong: ArrayLike,
+    active: bool,
 ) -> _Setting:
     check.one_of("surrogate", surrogate, SURROGATES)
+    n, eta = check.integer_group_size(group_size), check.learning_rate(learning_rate)
     r_c, r_w = check.rewards(reward_correct, reward_wrong)
-    n = check.integer_group_size(group_size)
-    return _Setting(surrogate, n[..., None], r_c[..., None], r_w[..., None], active)
+    check.broadcastable(group_size=n, learning_rate=eta, reward_correct=r_c, reward_wrong=r_w)
+    return _Setting(surrogate, n[..., None], eta[..., None], r_c[..., None], r_w[..., None], active)
 
 
 def _mean_v(classes: ActionClasses, setting: _Setting) -> FloatArray:
@@ -116,7 +123,7 @@ def expected_moments(classes: ActionClasses, group_size: ArrayLike, *, active: b
         active: Restrict to active groups: E[. 1(active)], not divided by the probability of being active.
 
     Returns:
-        The eight expectations, each of shape [...]. `.batch_baseline(R_c, R_w)` is E[S_R].
+        The eight expectations, each of shape [...]. `.batch_baseline()` is E[S_R].
 
     Raises:
         ValueError: If group_size is not a whole number of at least 1.
@@ -168,7 +175,8 @@ def expected_batch_baseline(
 
     Source: this project; given the number of successes see `conditional_batch_baseline`.
     """
-    return expected_moments(classes, group_size, active=active).batch_baseline(reward_correct, reward_wrong)
+    moments = expected_moments(classes, group_size, active=active)
+    return moments.batch_baseline(reward_correct=reward_correct, reward_wrong=reward_wrong)
 
 
 def expected_logit_update(
@@ -200,11 +208,11 @@ def expected_logit_update(
 
     Source: this project.
     """
-    setting = _setting(surrogate, group_size, reward_correct, reward_wrong, active)
+    setting = _setting(surrogate, group_size, learning_rate, reward_correct, reward_wrong, active)
     v = _mean_v(classes, setting)
     if surrogate != "importance_ratio":  # there the v_k of the two labels cancel exactly
         v = v - classes.probability * classes.total(v)[..., None]
-    return np.asarray(check.learning_rate(learning_rate)[..., None] * v)
+    return np.asarray(setting.learning_rate * v)
 
 
 def logit_gain_threshold(classes: ActionClasses) -> float:
@@ -259,7 +267,7 @@ def expected_correct_mass_change(
     Source: Section 3.2 and Eq 8 (v1), Eq 17 (v2) give the change for one group; expectation: this project (proof
     `expected_change_positive`).
     """
-    setting = _setting(surrogate, group_size, reward_correct, reward_wrong, active)
+    setting = _setting(surrogate, group_size, learning_rate, reward_correct, reward_wrong, active)
     p, q_pos, q_neg = classes.probability, classes.correct_mass, classes.wrong_mass
     if surrogate == "importance_ratio":
         effect = np.where(classes.correct, p * q_neg, -p * q_pos)
@@ -269,7 +277,7 @@ def expected_correct_mass_change(
             q_neg * classes.label_deviation + q_pos * classes.wrong_collision,
             -q_pos * classes.label_deviation - q_neg * classes.correct_collision,
         )
-    return (check.learning_rate(learning_rate) * classes.total(_mean_v(classes, setting) * effect))[()]
+    return (setting.learning_rate[..., 0] * classes.total(_mean_v(classes, setting) * effect))[()]
 
 
 def expected_unsampled_correct_mass_change(
@@ -309,8 +317,7 @@ def expected_unsampled_correct_mass_change(
 
     Source: Proposition 3.2 (v1 and v2) gives the change for one group; expectation: this project.
     """
-    setting = _setting(surrogate, group_size, reward_correct, reward_wrong, active)
-    eta = check.learning_rate(learning_rate)
+    setting = _setting(surrogate, group_size, learning_rate, reward_correct, reward_wrong, active)
     p, correct, complement = classes.probability, classes.correct, classes.complement
     moves = surrogate != "importance_ratio"
     pull = classes.deviation if moves else p  # p_k - M
@@ -332,4 +339,5 @@ def expected_unsampled_correct_mass_change(
         if moves:
             drift = drift - weight * p[i] * v.sum(axis=-1)
         coupling = coupling - weight * np.sum(v * pull, axis=-1)
+    eta = setting.learning_rate[..., 0]
     return UnsampledMassChange((eta * drift)[()], (eta * coupling)[()])

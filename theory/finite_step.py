@@ -21,11 +21,7 @@ def _read_step(
     """Policy, step minus its mean under the policy, and the flags of S, broadcast."""
     p, inside = check.distribution("policy", policy), check.mask("subset", subset)
     step = check.finite("logit_step", logit_step, "pass dz, one entry per action")
-    if not p.shape[-1:] == step.shape[-1:] == inside.shape[-1:]:
-        raise ValueError(
-            "policy, logit_step and subset must have the same actions on their last axis, got shapes "
-            f"{p.shape}, {step.shape}, {inside.shape}: pass one entry per action"
-        )
+    check.per_action(policy=p, logit_step=step, subset=inside)
     mean = np.sum(p * step, axis=-1, keepdims=True)
     p, step, inside = np.broadcast_arrays(p, step - mean, inside)
     return p, step, inside
@@ -87,7 +83,7 @@ def finite_step_bound(logit_step: ArrayLike) -> FloatArray:
     """Bound on |exact - first-order| change of the mass of any set: range(dz)^2 / 8.
 
     Along the path the second derivative of Q_S is E[(1_S - Q_S)(dz - m)^2] under the tilted policy, at most a variance
-    of dz and so at most range^2 / 4 in size.
+    of dz and so at most range^2 / 4 in size [popoviciu1935racines].
 
     Args:
         logit_step: dz, finite [..., A].

@@ -15,13 +15,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import stirling2
 
 from fgrpo.theory import _validation as check
-from fgrpo.theory._binomial import Term, binomial_mean, flat
+from fgrpo.theory._binomial import Term, binomial_mean, flat, moment_coefficients
 from fgrpo.theory._validation import FloatArray
 
-# beyond it the sum over X is as good, and Stirling numbers outgrow the exact range of float64
+# beyond it the sum over X is as good, and the rounding errors of q^gamma add up
 _LARGEST_POLYNOMIAL_GAMMA = 20
 
 
@@ -44,19 +43,19 @@ def moments_of(
 
 
 def weight_moments(
-    weight: Callable[[FloatArray], Any],
     success_rate: ArrayLike,
     group_size: ArrayLike,
+    weight: Callable[[FloatArray], Any],
     *,
     given_active: bool = False,
 ) -> Moments:
     """Mean and variance of any weight of the empirical success rate.
 
     Args:
-        weight: Function of an array of empirical success rates X/N, for example `functools.partial(focal_weight,
-            gamma=1)` or `functools.partial(hard_upweight, alpha=1)`.
         success_rate: mu, probability that one rollout is correct, in [0, 1].
         group_size: N, rollouts per prompt, whole numbers >= 1.
+        weight: Function of an array of empirical success rates X/N, for example `functools.partial(focal_weight,
+            gamma=1)` or `functools.partial(hard_upweight, alpha=1)`.
         given_active: Condition on an active group (0 < X < N).
 
     Returns:
@@ -70,7 +69,8 @@ def weight_moments(
 
     Source: this project.
     """
-    shape, (mu, n) = flat(check.probability("success_rate", success_rate), check.integer_group_size(group_size))
+    mu, n = check.probability("success_rate", success_rate), check.integer_group_size(group_size)
+    shape, (mu, n) = flat(success_rate=mu, group_size=n)
     return moments_of(lambda counts, i: weight(counts / n[i]), shape, mu, n, given_active=given_active)
 
 
@@ -206,9 +206,9 @@ def _inputs(
     success_rate: ArrayLike, group_size: ArrayLike, gamma: ArrayLike
 ) -> tuple[tuple[int, ...], list[FloatArray]]:
     return flat(
-        check.probability("success_rate", success_rate),
-        check.integer_group_size(group_size),
-        check.gamma(gamma),
+        success_rate=check.probability("success_rate", success_rate),
+        group_size=check.integer_group_size(group_size),
+        gamma=check.gamma(gamma),
     )
 
 
@@ -222,8 +222,6 @@ def _mean(mu: FloatArray, n: FloatArray, exponent: FloatArray, *, given_active: 
 
 
 def _whole_moment(q: FloatArray, n: FloatArray, power: int) -> FloatArray:
-    total, falling = np.zeros_like(q), np.ones_like(q)  # falling: q^j N (N-1) ... (N-j+1) / N^j
-    for j in range(power + 1):
-        total += stirling2(power, j) * falling * n ** float(j - power)
-        falling *= q * (n - j) / n
-    return total
+    if power == 0:
+        return np.ones_like(q)
+    return sum((c * q**j for j, c in enumerate(moment_coefficients(power, n), start=1)), start=np.zeros_like(q))

@@ -25,7 +25,7 @@ from numpy.typing import ArrayLike
 
 from fgrpo.theory import _validation as check
 from fgrpo.theory._validation import FloatArray
-from fgrpo.theory.updates import CENTRED, Group, SampledMoments, group_contrast, group_moments, read_group
+from fgrpo.theory.updates import CENTRED, Group, SampledMoments, group_contrast, group_moments, read_group, read_step
 
 _CLOSED = ("linear_distinct", *CENTRED)
 
@@ -87,14 +87,15 @@ def _correct_terms(group: Group, r_c: FloatArray, r_w: FloatArray) -> CorrectMas
     return CorrectMassChange(
         below_correct * q_neg * m.sampled_correct_collision,
         above_wrong * q_pos * m.sampled_wrong_collision,
-        m.batch_baseline(r_c, r_w) * (q_pos * m.unsampled_wrong_collision - q_neg * m.unsampled_correct_collision),
+        m.batch_baseline(reward_correct=r_c, reward_wrong=r_w)
+        * (q_pos * m.unsampled_wrong_collision - q_neg * m.unsampled_correct_collision),
     )
 
 
 def _unsampled_terms(group: Group, r_c: FloatArray, r_w: FloatArray) -> UnsampledMassChange:
     """N/eta times the two terms of dQ_u,pos under linear_distinct."""
     m = group_moments(group)
-    baseline = m.batch_baseline(r_c, r_w)
+    baseline = m.batch_baseline(reward_correct=r_c, reward_wrong=r_w)
     below_correct, above_wrong = _gaps(m, r_c, r_w)
     unsampled = m.unsampled_correct_collision + m.unsampled_wrong_collision
     t = below_correct * m.sampled_correct_collision - above_wrong * m.sampled_wrong_collision - baseline * unsampled
@@ -150,8 +151,8 @@ def correct_mass_change(
     Source: Eq 8 (v1), Eq 17 (v2); proof `correct_mass_change`.
     """
     group = read_group(policy, correct, sampled)
-    scale = check.learning_rate(learning_rate) / group.group_size
-    terms = _correct_terms(group, *check.rewards(reward_correct, reward_wrong))
+    eta, *rewards = read_step(group, learning_rate, reward_correct, reward_wrong)
+    scale, terms = eta / group.group_size, _correct_terms(group, *rewards)
     return CorrectMassChange(*((scale * term)[()] for term in terms))
 
 
@@ -187,8 +188,8 @@ def unsampled_correct_mass_change(
     Source: Proposition 3.2 (v1 and v2), Eq 10 (v2); proof `unsampled_mass_change`.
     """
     group = read_group(policy, correct, sampled)
-    scale = check.learning_rate(learning_rate) / group.group_size
-    terms = _unsampled_terms(group, *check.rewards(reward_correct, reward_wrong))
+    eta, *rewards = read_step(group, learning_rate, reward_correct, reward_wrong)
+    scale, terms = eta / group.group_size, _unsampled_terms(group, *rewards)
     return UnsampledMassChange(*((scale * term)[()] for term in terms))
 
 
@@ -228,8 +229,8 @@ def centred_mass_change(
     """
     check.one_of("surrogate", surrogate, CENTRED)
     group = read_group(policy, correct, sampled)
-    r_c, r_w = check.rewards(reward_correct, reward_wrong)
-    scale = check.learning_rate(learning_rate) * (r_c - r_w)
+    eta, r_c, r_w = read_step(group, learning_rate, reward_correct, reward_wrong)
+    scale = eta * (r_c - r_w)
     return CentredMassChange(*((scale * term)[()] for term in _centred_terms(group, surrogate)))
 
 
@@ -264,7 +265,8 @@ def correct_rise_margin(
     Source: Eq 8 (v1), Eq 17 (v2); mean-centred: this project.
     """
     check.one_of("surrogate", surrogate, _CLOSED)
-    group, rewards = read_group(policy, correct, sampled), check.rewards(reward_correct, reward_wrong)
+    group = read_group(policy, correct, sampled)
+    _, *rewards = read_step(group, 1.0, reward_correct, reward_wrong)
     if surrogate in CENTRED:
         return _centred_terms(group, surrogate).correct[()]
     return _correct_terms(group, *rewards).total
@@ -302,7 +304,8 @@ def unsampled_decline_margin(
     Source: Proposition 3.2 (v1 and v2); mean-centred: this project.
     """
     check.one_of("surrogate", surrogate, _CLOSED)
-    group, rewards = read_group(policy, correct, sampled), check.rewards(reward_correct, reward_wrong)
+    group = read_group(policy, correct, sampled)
+    _, *rewards = read_step(group, 1.0, reward_correct, reward_wrong)
     if surrogate in CENTRED:
         return -_centred_terms(group, surrogate).unsampled_correct[()]
     return -_unsampled_terms(group, *rewards).total

@@ -131,7 +131,9 @@ def _inputs(
     total = np.sum(tau, axis=-1)
     # sums of masses that make up all of mu may end a rounding error above it
     check.at_most("the sum of rare_masses", total * (1.0 - 1e-12), "success_rate", mu, "they are disjoint and correct")
-    return mu, tau, np.maximum(check.group_size(group_size), 1.0)
+    n = np.maximum(check.group_size(group_size), 1.0)
+    check.broadcastable(**{"success_rate": mu, "the sum of rare_masses": total, "group_size": n})
+    return mu, tau, n
 
 
 def _single_misses(

@@ -57,7 +57,7 @@ def delta_nll_rare(nll_before: ArrayLike, nll_after: ArrayLike, *, lengths: Arra
     before = check.non_negative("nll_before", nll_before, way_out)
     after = check.non_negative("nll_after", nll_after, way_out)
     tokens = check.whole("lengths", 1 if lengths is None else lengths, 1, "pass the tokens of each sequence")
-    check.same_shape(nll_before=before, nll_after=after, lengths=tokens)
+    check.broadcastable(nll_before=before, nll_after=after, lengths=tokens)
     rise = np.atleast_1d((after - before) / tokens)
     if rise.shape[-1] == 0:
         raise ValueError(
@@ -100,7 +100,7 @@ def nll_rise_parts(
     initial = check.distribution("initial_probabilities", initial_probabilities)
     final = check.distribution("probabilities", probabilities)
     within = check.mask("members", np.ones(initial.shape[-1], dtype=np.bool_) if members is None else members)
-    check.same_shape(initial_probabilities=initial, probabilities=final, members=within)
+    check.broadcastable(initial_probabilities=initial, probabilities=final, members=within)
     initial, final = np.where(within, initial, 0.0), np.where(within, final, 0.0)
     initial_mass, final_mass = (np.sum(part, axis=-1, keepdims=True) for part in (initial, final))
     if np.any(initial_mass == 0):

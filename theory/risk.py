@@ -33,8 +33,8 @@ def tail_miss_per_rollout(success_rate: ArrayLike, rare_mass: ArrayLike, group_s
 
     Source: this project (proof `per_rollout_monotone`).
     """
-    mu, tau, _ = kernel.inputs(success_rate, rare_mass)
     n = np.maximum(check.group_size(group_size), 1.0)
+    mu, tau = kernel.inputs(success_rate, rare_mass, group_size=n)
     return (kernel.tail_miss(kernel.bases(mu, tau), n) / n)[()]
 
 
@@ -59,8 +59,8 @@ def tail_misses_before_first_hit(success_rate: ArrayLike, rare_mass: ArrayLike, 
 
     Source: this project (proof `misses_before_first_hit`).
     """
-    mu, tau, _ = kernel.inputs(success_rate, rare_mass)
     n = np.maximum(check.group_size(group_size), 1.0)
+    mu, tau = kernel.inputs(success_rate, rare_mass, group_size=n)
     bases = kernel.bases(mu, tau)
     miss = kernel.tail_miss(bases, n)
     hit = -np.expm1(n * bases.log_a)
@@ -91,8 +91,9 @@ def risk_interval(
 
     Source: this project (proof `log_concavity`).
     """
-    mu, tau, _ = kernel.inputs(success_rate, rare_mass)
-    shape, tau, bases, peaked, (delta,) = kernel.interior(mu, tau, check.open_probability("level", level))
+    delta = check.open_probability("level", level)
+    mu, tau = kernel.inputs(success_rate, rare_mass, level=delta)
+    shape, tau, bases, peaked, (delta,) = kernel.interior(mu, tau, delta)
     rises_for_ever = (tau == 0) & (bases.small > 0)
     peak = np.where(rises_for_ever, np.inf, np.nan)
     peak[peaked] = kernel.real_peak(kernel.at(bases, peaked))
@@ -154,8 +155,8 @@ def tail_miss_regime(
 
     Source: this project (proof `log_concavity`).
     """
-    mu, tau, _ = kernel.inputs(success_rate, rare_mass)
     n, delta = np.maximum(check.group_size(group_size), 1.0), check.open_probability("level", level)
+    mu, tau = kernel.inputs(success_rate, rare_mass, group_size=n, level=delta)
     shape, tau, bases, peaked, (n, delta) = kernel.interior(mu, tau, n, delta)
     with np.errstate(divide="ignore", over="ignore"):
         peak = np.where((tau == 0) & (bases.small > 0), np.inf, np.maximum(-1.0 / bases.log_a, 1.0))

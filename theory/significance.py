@@ -5,7 +5,7 @@ every problem, and evaluates the mean difference D* of pass@k; the law of D*, gi
 distribution. Its mean is the difference D of the full samples. The variants differ in what they make of its spread:
 
     raw                 the quantiles of D*, as the paper describes its test;
-    rescaled            D - sqrt(m/n) (quantiles of D* - D): subsampling after Politis, Romano and Wolf, for m/n -> 0;
+    rescaled            D - sqrt(m/n) (quantiles of D* - D): subsampling after [politis1999subsampling], for m/n -> 0;
     finite_population   D - sqrt(m/(n-m)) (quantiles of D* - D): allows for draws from a finite set of n samples.
 
 For pass@1 and independent samples, D has variance sigma^2 / n given the problems, and D* - D has sigma^2 (1/m - 1/n).
@@ -23,7 +23,7 @@ from numpy.typing import ArrayLike
 
 from fgrpo.theory import _validation as check
 from fgrpo.theory._validation import FloatArray
-from fgrpo.theory.pass_at_k import pass_at_k
+from fgrpo.theory.pass_estimates import pass_at_k
 
 Variant = Literal["raw", "rescaled", "finite_population"]
 
@@ -77,27 +77,27 @@ class _Setting:
 
 
 def _setting(
+    samples: ArrayLike,
     correct_a: ArrayLike,
     correct_b: ArrayLike,
-    samples: ArrayLike,
     k: int,
     subsample: int,
     variant: Variant,
     level: float,
 ) -> _Setting:
     check.one_of("variant", variant, ("raw", "rescaled", "finite_population"))
-    check.open_probability("level", level)
+    confidence = check.scalar("level", check.open_probability("level", level))
     n, a, b = check.problem_counts(samples, correct_a=correct_a, correct_b=correct_b)
-    m = check.whole("subsample", subsample, 1, "pass the samples per problem that one iteration draws")
+    drawn = check.whole("subsample", subsample, 1, "pass the samples per problem that one iteration draws")
+    m = check.scalar("subsample", drawn)
     if np.any(m >= n):
-        raise ValueError(
-            f"subsample must be below samples, got {float(m)!r} >= {float(np.min(n))!r}: take a quarter of the samples"
-        )
+        raise ValueError(f"subsample must be below samples, got {m!r} >= {float(np.min(n))!r}: take a quarter of them")
     tries = check.whole("k", k, 1, "pass@k asks for at least one try")
-    check.at_most("k", tries, "subsample", m, "draw more samples per iteration, or ask for a smaller k")
+    check.scalar("k", tries)
+    check.at_most("k", tries, "subsample", drawn, "draw more samples per iteration, or ask for a smaller k")
     factor = {"raw": np.ones_like(n), "rescaled": np.sqrt(m / n), "finite_population": np.sqrt(m / (n - m))}[variant]
     differences = pass_at_k(n, a, k) - pass_at_k(n, b, k)
-    return _Setting(n, a, b, int(k), int(m), differences, factor, float(level), variant)
+    return _Setting(n, a, b, int(k), int(m), differences, factor, confidence, variant)
 
 
 def _conclude(setting: _Setting, values: FloatArray, weights: FloatArray, prior: float) -> PairedTest:
@@ -122,9 +122,9 @@ def _conclude(setting: _Setting, values: FloatArray, weights: FloatArray, prior:
 
 
 def paired_subsampling_test(
+    samples: ArrayLike,
     correct_a: ArrayLike,
     correct_b: ArrayLike,
-    samples: ArrayLike,
     k: int,
     *,
     subsample: int = 256,
@@ -155,9 +155,9 @@ def paired_subsampling_test(
     throughout.
 
     Args:
+        samples: n per problem, the same for both models: one number or shape (problems,).
         correct_a: Correct samples of model A, shape (problems,) of whole numbers.
         correct_b: Correct samples of model B on the same problems in the same order.
-        samples: n per problem, the same for both models: one number or shape (problems,).
         k: Tries, a whole number in [1, subsample].
         subsample: m, samples drawn per problem and iteration, a whole number in [1, n - 1].
         variant: 'raw' (the paper), 'rescaled' or 'finite_population'; the factors hold per problem if n differs.
@@ -171,10 +171,12 @@ def paired_subsampling_test(
     Raises:
         ValueError: If a count is not whole or out of range, or an option is out of range.
 
-    Source: Appendix Q (v2) for 'raw'; the other variants, and the levels of all three: this project.
+    Source: Appendix Q (v2) for 'raw', [politis1999subsampling] for 'rescaled'; 'finite_population', and the levels of
+    all three: this project.
     """
-    setting = _setting(correct_a, correct_b, samples, k, subsample, variant, level)
-    draws = int(check.whole("iterations", iterations, ceil(2.0 / (1.0 - level) - 1.0 - 1e-9), "the tails need draws"))
+    setting = _setting(samples, correct_a, correct_b, k, subsample, variant, level)
+    fewest = ceil(2.0 / (1.0 - setting.level) - 1.0 - 1e-9)
+    draws = int(check.scalar("iterations", check.whole("iterations", iterations, fewest, "the tails need draws")))
     if not isinstance(rng, np.random.Generator):
         raise ValueError(f"rng must be a numpy Generator, got {rng!r}: pass numpy.random.default_rng(seed)")
     m = setting.m
@@ -194,9 +196,9 @@ def paired_subsampling_test(
 
 
 def exact_paired_subsampling_test(
+    samples: ArrayLike,
     correct_a: ArrayLike,
     correct_b: ArrayLike,
-    samples: ArrayLike,
     k: int,
     *,
     subsample: int = 256,
@@ -211,9 +213,9 @@ def exact_paired_subsampling_test(
     for 100 problems at m = 256.
 
     Args:
+        samples: n per problem, the same for both models: one number, or shape (problems,) for variant 'raw'.
         correct_a: Correct samples of model A, shape (problems,) of whole numbers.
         correct_b: Correct samples of model B on the same problems in the same order.
-        samples: n per problem, the same for both models: one number, or shape (problems,) for variant 'raw'.
         k: Tries: 1 or `subsample`.
         subsample: m, a whole number in [1, n - 1].
         variant: 'raw' (the paper), 'rescaled' or 'finite_population'.
@@ -228,7 +230,7 @@ def exact_paired_subsampling_test(
 
     Source: this project; the test is Appendix Q (v2).
     """
-    setting = _setting(correct_a, correct_b, samples, k, subsample, variant, level)
+    setting = _setting(samples, correct_a, correct_b, k, subsample, variant, level)
     if setting.k not in (1, setting.m):
         raise ValueError(f"k must be 1 or subsample = {setting.m}, got {k}: use paired_subsampling_test for other k")
     if np.ptp(setting.factor) > 0:
@@ -286,7 +288,7 @@ def holm_adjust(p_values: ArrayLike) -> FloatArray:
     Raises:
         ValueError: If a p-value is out of range or not a number.
 
-    Source: this project (Holm's method, 1979); the paper reports its tests without a correction.
+    Source: [holm1979stepdown]; the paper reports its tests without a correction.
     """
     p = check.probability("p_values", p_values)
     order = np.argsort(p, axis=None)

@@ -18,6 +18,7 @@ from fgrpo.theory.focal_moments import Moments, moments_of
 # Stirling's series of ln Gamma: coefficients of 1/x, 1/x^3, ...; from x = 10 on the first one left out is below 1e-15
 _STIRLING = (1 / 12, -1 / 360, 1 / 1260, -1 / 1680, 1 / 1188, -691 / 360360)
 _STIRLING_FROM = 10.0
+_ROUNDING = 1e-12  # a mean outside [0, 1] by less is a rounded 0 or 1
 
 
 def shrunk_success_rate(
@@ -39,7 +40,8 @@ def shrunk_success_rate(
 
     Source: this project.
     """
-    m, n, a, b = _estimate_inputs(empirical_success_rate, group_size, alpha, beta)
+    m = check.probability("empirical_success_rate", empirical_success_rate)
+    n, a, b = _prior_inputs(group_size, alpha, beta, empirical_success_rate=m)
     return ((n * m + a) / (n + a + b))[()]
 
 
@@ -74,8 +76,9 @@ def posterior_focal_weight(
 
     Source: this project.
     """
-    m, n, a, b = _estimate_inputs(empirical_success_rate, group_size, alpha, beta)
-    return _posterior_weight(n * (1.0 - m), n, check.gamma(gamma), a, b)[()]
+    m, exponent = check.probability("empirical_success_rate", empirical_success_rate), check.gamma(gamma)
+    n, a, b = _prior_inputs(group_size, alpha, beta, empirical_success_rate=m, gamma=exponent)
+    return _posterior_weight(n * (1.0 - m), n, exponent, a, b)[()]
 
 
 def shrunk_moments(
@@ -101,7 +104,7 @@ def shrunk_moments(
     Source: this project.
     """
     mu = check.probability("success_rate", success_rate)
-    _, n, a, b = _estimate_inputs(0.0, group_size, alpha, beta)
+    n, a, b = _prior_inputs(group_size, alpha, beta, success_rate=mu)
     mean, variance = np.broadcast_arrays((n * mu + a) / (n + a + b), n * mu * (1.0 - mu) / (n + a + b) ** 2)
     return Moments(mean[()], variance[()])
 
@@ -199,6 +202,7 @@ def ema_success_rate(previous: ArrayLike, empirical_success_rate: ArrayLike, rat
     old = check.probability("previous", previous)
     new = check.probability("empirical_success_rate", empirical_success_rate)
     share = check.probability("rate", rate)
+    check.broadcastable(previous=old, empirical_success_rate=new, rate=share)
     return ((1.0 - share) * old + share * new)[()]
 
 
@@ -213,41 +217,51 @@ def ema_moments(success_rate: ArrayLike, group_size: ArrayLike, rate: ArrayLike,
         success_rate: mu at the step of the newest group, in [0, 1].
         group_size: N, rollouts per prompt, whole numbers >= 1.
         rate: Share of the newest group, in (0, 1].
-        slope: Change of mu from one group of the prompt to its next. Exact for the mean; the variance takes mu as
-            constant.
+        slope: Change of mu from one group of the prompt to its next. Exact for the mean while mu has moved so for many
+            times 1 / rate groups; the variance takes mu as constant.
 
     Returns:
-        `Moments(mean, variance)`, each broadcast over all arguments.
+        `Moments(mean, variance)`, each broadcast over all arguments; the mean is in [0, 1].
 
     Raises:
-        ValueError: If an argument is out of range or not a number.
+        ValueError: If an argument is out of range or not a number, or the mean would be outside [0, 1]: the slope then
+            cannot have lasted as long as the average remembers.
 
     Source: this project.
     """
     mu, n = check.probability("success_rate", success_rate), check.integer_group_size(group_size)
     share = check.probability("rate", check.positive("rate", rate, "rate = 1 keeps no history"))
     drift = check.finite("slope", slope, "slope = 0 is a success rate at rest")
+    check.broadcastable(success_rate=mu, group_size=n, rate=share, slope=drift)
     mean = mu - drift * (1.0 - share) / share
+    outside = ~((mean >= -_ROUNDING) & (mean <= 1.0 + _ROUNDING))
+    if np.any(outside):
+        raise ValueError(
+            "success_rate - slope (1 - rate) / rate must be between 0 and 1, got "
+            f"{float(mean[outside].flat[0])!r}: no success rate can have moved by this slope for 1 / rate groups"
+        )
+    mean = np.clip(mean, 0.0, 1.0)
     mean, variance = np.broadcast_arrays(mean, share / (2.0 - share) * mu * (1.0 - mu) / n)
     return Moments(mean[()], variance[()])
 
 
-def _estimate_inputs(
-    empirical_success_rate: ArrayLike, group_size: ArrayLike, alpha: ArrayLike, beta: ArrayLike
-) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
-    return (
-        check.probability("empirical_success_rate", empirical_success_rate),
-        check.integer_group_size(group_size),
-        check.positive("alpha", alpha, "alpha = beta = 1 is the uniform prior"),
-        check.positive("beta", beta, "alpha = beta = 1 is the uniform prior"),
-    )
+def _prior_inputs(
+    group_size: ArrayLike, alpha: ArrayLike, beta: ArrayLike, **others: FloatArray
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Checked N, alpha and beta, which must broadcast with the `others`."""
+    n = check.integer_group_size(group_size)
+    a = check.positive("alpha", alpha, "alpha = beta = 1 is the uniform prior")
+    b = check.positive("beta", beta, "alpha = beta = 1 is the uniform prior")
+    check.broadcastable(**others, group_size=n, alpha=a, beta=b)
+    return n, a, b
 
 
 def _moment_inputs(
     success_rate: ArrayLike, group_size: ArrayLike, gamma: ArrayLike, alpha: ArrayLike, beta: ArrayLike
 ) -> tuple[tuple[int, ...], list[FloatArray]]:
-    _, n, a, b = _estimate_inputs(0.0, group_size, alpha, beta)
-    return flat(check.probability("success_rate", success_rate), n, check.gamma(gamma), a, b)
+    mu, exponent = check.probability("success_rate", success_rate), check.gamma(gamma)
+    n, a, b = _prior_inputs(group_size, alpha, beta, success_rate=mu, gamma=exponent)
+    return flat(success_rate=mu, group_size=n, gamma=exponent, alpha=a, beta=b)
 
 
 def _posterior_weight(

@@ -86,10 +86,11 @@ def tail_miss_probability(
 
     Source: Lemma 3.1 (v1 and v2); the factored form and its extension to real N: this project.
     """
-    mu, tau, nu = kernel.inputs(success_rate, rare_mass, failure_rate)
+    mu, tau = kernel.inputs(success_rate, rare_mass)
     n = np.maximum(check.group_size(group_size), 1.0)  # no rollouts are as inactive as one
-    exact_failure = [] if nu is None else [nu]
-    return kernel.blockwise(_FORMS[log, complement], mu, tau, n, *exact_failure)[()]
+    exact_failure = {} if failure_rate is None else {"failure_rate": check.failure_rate(mu, failure_rate)}
+    check.broadcastable(success_rate=mu, rare_mass=tau, group_size=n, **exact_failure)
+    return kernel.blockwise(_FORMS[log, complement], mu, tau, n, *exact_failure.values())[()]
 
 
 def _log_probability(mu: FloatArray, tau: FloatArray, n: FloatArray, *nu: FloatArray) -> FloatArray:
@@ -139,7 +140,7 @@ def peak_group_size(success_rate: ArrayLike, rare_mass: ArrayLike, *, integer: b
     Source: this project (proofs `log_concavity` and `integer_peak`); the paper states the peak for its curves,
     Section 3.1.
     """
-    mu, tau, _ = kernel.inputs(success_rate, rare_mass)
+    mu, tau = kernel.inputs(success_rate, rare_mass)
     shape, tau, bases, peaked, _ = kernel.interior(mu, tau)
     result = np.where((tau == 0) & (bases.small > 0), np.inf, np.nan)
     inside = kernel.at(bases, peaked)
@@ -171,8 +172,9 @@ def coverage_group_size(
 
     Source: this project (proof `log_concavity`).
     """
-    mu, tau, _ = kernel.inputs(success_rate, rare_mass)
-    shape, tau, bases, peaked, (delta,) = kernel.interior(mu, tau, check.open_probability("level", level))
+    delta = check.open_probability("level", level)
+    mu, tau = kernel.inputs(success_rate, rare_mass, level=delta)
+    shape, tau, bases, peaked, (delta,) = kernel.interior(mu, tau, delta)
     result = np.where((tau == 0) & (bases.small > 0), np.inf, 1.0)
 
     inside = kernel.at(bases, peaked)

@@ -15,7 +15,8 @@ for every surrogate; they differ in c alone. R_i is the reward, r_i the reward m
     ratio_raw           c_i = n_i R_i / N                                    in the ratio
     importance_ratio    c_i = n_i r_i / N                                    in the ratio   GRPO (on-policy, unclipped)
 
-For the last one sum_j v_j = 0: unsampled logits do not move at all (their probabilities do, through the normalisation).
+The last one is GRPO's [shao2024deepseekmath]. For it sum_j v_j = 0: unsampled logits do not move at all (their
+probabilities do, through the normalisation).
 """
 
 from typing import NamedTuple
@@ -57,31 +58,30 @@ def read_group(policy: ArrayLike, correct: ArrayLike, sampled: ArrayLike) -> Gro
     """The three arrays, checked and broadcast; `sampled` holds flags (each drawn once) or whole numbers of draws."""
     p = check.distribution("policy", policy)
     flags = check.mask("correct", correct)
-    counts = check.non_negative("sampled", sampled, "pass how often each action was drawn, or which were drawn")
-    if np.any(counts != np.floor(counts)):
-        raise ValueError(
-            f"sampled must hold whole numbers, got {counts[counts != np.floor(counts)].flat[0]:.17g}: "
-            "pass how often each action was drawn, or which were drawn"
-        )
+    counts = check.whole("sampled", sampled, 0, "pass how often each action was drawn, or which were drawn")
     for name, array in (("correct", flags), ("sampled", counts)):
         if array.shape[-1:] != p.shape[-1:]:
             raise ValueError(
                 f"{name} must have the policy's {p.shape[-1]} actions on its last axis, got shape {array.shape}: "
                 "pass one entry per action"
             )
-    try:
-        shape = np.broadcast_shapes(p.shape, flags.shape, counts.shape)
-    except ValueError:
-        raise ValueError(
-            f"policy, correct and sampled must broadcast, got shapes {p.shape}, {flags.shape}, {counts.shape}: "
-            "give them the same leading axes"
-        ) from None
+    check.broadcastable(policy=p, correct=flags, sampled=counts)
+    shape = np.broadcast_shapes(p.shape, flags.shape, counts.shape)
     group = Group(np.broadcast_to(p, shape), np.broadcast_to(flags, shape), np.broadcast_to(counts, shape))
     if np.any(group.sampled & (group.policy == 0)):
         raise ValueError(
             "sampled must not hold an action of probability 0, got one: pass the policy that the group was drawn from"
         )
     return group
+
+
+def read_step(
+    group: Group, learning_rate: ArrayLike, reward_correct: ArrayLike, reward_wrong: ArrayLike
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Checked learning rate and rewards, each of shape [...]: they must broadcast with the groups."""
+    eta, (r_c, r_w) = check.learning_rate(learning_rate), check.rewards(reward_correct, reward_wrong)
+    check.broadcastable(groups=group.policy[..., 0], learning_rate=eta, reward_correct=r_c, reward_wrong=r_w)
+    return eta, r_c, r_w
 
 
 class SampledMoments(NamedTuple):
@@ -100,9 +100,11 @@ class SampledMoments(NamedTuple):
     unsampled_correct_collision: FloatArray
     unsampled_wrong_collision: FloatArray
 
-    def batch_baseline(self, reward_correct: ArrayLike = 1.0, reward_wrong: ArrayLike = -1.0) -> FloatArray:
+    def batch_baseline(self, *, reward_correct: ArrayLike = 1.0, reward_wrong: ArrayLike = -1.0) -> FloatArray:
         """S_R = R_c P_pos + R_w P_neg."""
         r_c, r_w = check.rewards(reward_correct, reward_wrong)
+        masses = np.asarray(self.sampled_correct_mass)
+        check.broadcastable(masses=masses, reward_correct=r_c, reward_wrong=r_w)
         return (r_c * self.sampled_correct_mass + r_w * self.sampled_wrong_mass)[()]
 
 
@@ -215,8 +217,8 @@ def logit_update(
     """
     check.one_of("surrogate", surrogate, SURROGATES)
     group = read_group(policy, correct, sampled)
-    eta = check.learning_rate(learning_rate)[..., None]
-    coefficients = _coefficients(group, surrogate, *check.rewards(reward_correct, reward_wrong))
+    eta, *rewards = read_step(group, learning_rate, reward_correct, reward_wrong)
+    eta, coefficients = eta[..., None], _coefficients(group, surrogate, *rewards)
     if surrogate == "importance_ratio":
         return np.asarray(eta * coefficients)  # sum_j v_j = 0; its rounding error would touch unsampled logits
     v = coefficients if surrogate in RATIO else coefficients * group.policy

@@ -18,6 +18,7 @@ from numpy.typing import ArrayLike
 from fgrpo.theory import _tail_miss_kernel as kernel
 from fgrpo.theory import _urn
 from fgrpo.theory import _validation as check
+from fgrpo.theory._binomial import moment_coefficients
 from fgrpo.theory._validation import FloatArray
 
 _LARGEST_STIRLING_ORDER = 64  # S(k, j) and the products with it stay far from overflow
@@ -56,7 +57,7 @@ def focal_tail_miss(
 
 
 def advantage_weighted_tail_miss(
-    success_rate: ArrayLike, rare_mass: ArrayLike, group_size: ArrayLike, gamma: ArrayLike = 0.0
+    success_rate: ArrayLike, rare_mass: ArrayLike, group_size: ArrayLike, *, gamma: ArrayLike = 0.0
 ) -> FloatArray:
     """Expected update strength of tail-miss groups, E[m (1 - m) g 1_B] with m = X/N and g = (1 - m)^gamma.
 
@@ -104,8 +105,8 @@ def tail_miss_update_share(success_rate: ArrayLike, rare_mass: ArrayLike, group_
 
     Source: this project (proof `advantage_weighted_tail_miss`).
     """
-    mu, tau, _ = kernel.inputs(success_rate, rare_mass)
     n = check.group_size(group_size)
+    mu, tau = kernel.inputs(success_rate, rare_mass, group_size=n)
     with np.errstate(divide="ignore", invalid="ignore"):
         share = (mu - tau) / mu * np.exp((n - 2.0) * np.log1p(-tau))
     return np.where((n >= 2.0) & (mu > 0.0) & (mu < 1.0), share, np.nan)[()]
@@ -131,7 +132,7 @@ def focal_tail_miss_peak(success_rate: ArrayLike, rare_mass: ArrayLike, *, integ
 
     Source: this project (proof `focal_tail_miss`).
     """
-    mu, tau, _ = kernel.inputs(success_rate, rare_mass)
+    mu, tau = kernel.inputs(success_rate, rare_mass)
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         log_a_over_c = -_shares(mu, tau)[2]
         if integer:
@@ -162,9 +163,8 @@ def _by_exponent(
     by_sum: Callable[[float, float, float, float], float],
 ) -> FloatArray:
     """Closed form for whole exponents, the sum over W for the others; the closed form has order gamma + `shift`."""
-    mu, tau, _ = kernel.inputs(success_rate, rare_mass)
-    exponent = check.non_negative("gamma", gamma, "gamma = 0 turns the focal weight off")
-    real_n = check.group_size(group_size)
+    exponent, real_n = check.gamma(gamma), check.group_size(group_size)
+    mu, tau = kernel.inputs(success_rate, rare_mass, group_size=real_n, gamma=exponent)
     mu, tau, n, exponent = (part.copy() for part in np.broadcast_arrays(mu, tau, real_n, exponent))
     real_will_do = (exponent == 0.0) | (exponent + shift == 1.0)
     check.integer_group_size(n[~real_will_do], minimum=0)
@@ -179,24 +179,12 @@ def _by_exponent(
     return result[()]
 
 
-def _stirling_coefficients(order: int, n: FloatArray, skipped: int) -> list[FloatArray]:
-    """S(k, j) m^(j) / n^k for j = 1..k: k the order, m = n - skipped."""
-    row = [1]  # S(0, 0)
-    for _ in range(order):
-        row = [j * same + left for j, (same, left) in enumerate(zip([*row, 0], [0, *row], strict=True))]
-    coefficients, falling = [], np.ones_like(n)
-    for j in range(1, order + 1):
-        falling = falling * (1.0 - (skipped + j - 1) / n)
-        coefficients.append(row[j] * falling * n ** float(j - order))
-    return coefficients
-
-
 def _focal_stirling(mu: FloatArray, tau: FloatArray, n: FloatArray, gamma: int) -> FloatArray:
     if gamma == 0:
         return kernel.tail_miss(kernel.bases(mu, tau), n)
     _, w, log_w = _shares(mu, tau)
     total = np.zeros_like(n)
-    for j, coefficient in enumerate(_stirling_coefficients(gamma, n, 0), start=1):
+    for j, coefficient in enumerate(moment_coefficients(gamma, n), start=1):
         below = (j < n) & (w > 0.0)  # beyond, N^(j) or w^j - w^N is 0
         total[below] += (coefficient * w**j)[below] * -np.expm1((n - j)[below] * log_w[below])
     return _no_rare(tau, n) * total
@@ -204,7 +192,7 @@ def _focal_stirling(mu: FloatArray, tau: FloatArray, n: FloatArray, gamma: int) 
 
 def _advantage_stirling(mu: FloatArray, tau: FloatArray, n: FloatArray, gamma: int) -> FloatArray:
     u, w, _ = _shares(mu, tau)
-    terms = (coefficient * w**j for j, coefficient in enumerate(_stirling_coefficients(gamma + 1, n, 1), start=1))
+    terms = (coefficient * w**j for j, coefficient in enumerate(moment_coefficients(gamma + 1, n, 1), start=1))
     return _no_rare(tau, n) * u * sum(terms, start=np.zeros_like(n))
 
 
@@ -217,8 +205,8 @@ def _no_rare(tau: FloatArray, n: FloatArray) -> FloatArray:
 def _wrong_count_law(u: float, w: float, draws: float, gamma: float) -> tuple[FloatArray, FloatArray]:
     """Numbers W of wrong ones among independent draws and their probabilities, as far as E[W^gamma ...] can see them.
 
-    By Bernstein's inequality what is left out is below exp(-40) of the law, also under the weight W^gamma, which for a
-    whole exponent moves the law up by at most gamma.
+    By Bernstein's inequality [boucheron2013concentration] what is left out is below exp(-40) of the law, also under the
+    weight W^gamma, which for a whole exponent moves the law up by at most gamma.
     """
     reach = 9.0 * np.sqrt(draws * u * w) + 60.0 + gamma
     low, high = max(0.0, np.floor(draws * u - reach)), min(draws, np.ceil(draws * u + reach))

@@ -33,12 +33,13 @@ def focal_weight(success_rate: Any, gamma: Any) -> Any:
     Limiting cases: on an active group (0 < X < N) the weight is at least N^-gamma, never 0; at N = 2 every active group
     has X/N = 1/2, so the weight is the constant 2^-gamma.
 
-    Source: Section 4.1 (v1 and v2).
+    Source: Section 4.1 (v1 and v2), after the focal loss [lin2017focal].
     """
     if _is_symbolic_or_tensor(success_rate) or _is_symbolic_or_tensor(gamma):
         return (1 - success_rate) ** gamma
     rate = check.probability("success_rate", success_rate)
     exponent = check.gamma(gamma)
+    check.broadcastable(success_rate=rate, gamma=exponent)
     return np.power(1.0 - rate, exponent)[()]
 
 
@@ -60,7 +61,9 @@ def constant_weight(success_rate: Any, value: Any = 1.0) -> Any:
     if _is_symbolic_or_tensor(success_rate) or _is_symbolic_or_tensor(value):
         return 0 * success_rate + value
     rate = check.probability("success_rate", success_rate)
-    return (0.0 * rate + check.non_negative("value", value, "value = 1 leaves the update as it is"))[()]
+    constant = check.non_negative("value", value, "value = 1 leaves the update as it is")
+    check.broadcastable(success_rate=rate, value=constant)
+    return (0.0 * rate + constant)[()]
 
 
 def hard_upweight(success_rate: Any, alpha: Any) -> Any:
@@ -81,7 +84,9 @@ def hard_upweight(success_rate: Any, alpha: Any) -> Any:
     if _is_symbolic_or_tensor(success_rate) or _is_symbolic_or_tensor(alpha):
         return 1 + alpha * (1 - success_rate)
     rate = check.probability("success_rate", success_rate)
-    return (1.0 + check.non_negative("alpha", alpha, "alpha = 0 turns the extra weight off") * (1.0 - rate))[()]
+    extra = check.non_negative("alpha", alpha, "alpha = 0 turns the extra weight off")
+    check.broadcastable(success_rate=rate, alpha=extra)
+    return (1.0 + extra * (1.0 - rate))[()]
 
 
 def step_weight(success_rate: Any, threshold: Any, *, below: Any = 1.0, above: Any = 0.0) -> Any:
@@ -107,6 +112,7 @@ def step_weight(success_rate: Any, threshold: Any, *, below: Any = 1.0, above: A
     rate, step = check.probability("success_rate", success_rate), check.probability("threshold", threshold)
     low = check.non_negative("below", below, "below = 1 leaves these prompts as they are")
     high = check.non_negative("above", above, "above = 0 leaves these prompts out")
+    check.broadcastable(success_rate=rate, threshold=step, below=low, above=high)
     return np.where(rate <= step, low, high)[()]
 
 
@@ -159,7 +165,7 @@ def pass_at_k_weight(success_rate: Any, k: int, *, group_size: int | None = None
     if not isinstance(k, int | np.integer) or isinstance(k, bool) or k < 1:
         raise ValueError(f"k must be a whole number of at least 1, got {k!r}: pass the number of attempts")
     if group_size is not None:
-        check.integer_group_size(group_size, minimum=k + 1)
+        check.scalar("group_size", check.integer_group_size(group_size, minimum=k + 1))
     if not _is_symbolic_or_tensor(success_rate):
         success_rate = check.probability("success_rate", success_rate)
     if group_size is None:

@@ -30,7 +30,7 @@ from fgrpo.theory.advantages import matched_learning_rate
 from fgrpo.theory.focal_moments import expected_focal_weight, focal_weight_variance
 from fgrpo.theory.risk import risk_interval, tail_miss_regime, tail_misses_before_first_hit
 from fgrpo.theory.tail_miss import coverage_group_size, peak_group_size, tail_miss_probability
-from fgrpo.theory.utility import Normalisation, utility_slope
+from fgrpo.theory.utilities import Normalisation, utility_slope
 from fgrpo.theory.weighted_tail_miss import advantage_weighted_tail_miss
 from fgrpo.theory.weights import constant_weight, focal_weight
 
@@ -192,8 +192,8 @@ def _focal(prompts: KnownPrompt | CountedPrompts, n: int, gamma: float) -> Focal
         mean_given_active = prompts.mean(weight) / np.float64(prompts.mean(active))
         spread_given_active = np.sqrt(prompts.mean(active * variance_given_active) / np.float64(prompts.mean(active)))
         update_share, weighted_share = (
-            prompts.mean(advantage_weighted_tail_miss(mu, tau, n, exponent))
-            / np.float64(prompts.mean(advantage_weighted_tail_miss(mu, 0.0, n, exponent)))
+            prompts.mean(advantage_weighted_tail_miss(mu, tau, n, gamma=exponent))
+            / np.float64(prompts.mean(advantage_weighted_tail_miss(mu, 0.0, n, gamma=exponent)))
             for exponent in (0.0, gamma)
         )
     return Focal(

@@ -17,6 +17,7 @@ from fgrpo.simulate.updates import (
     Group,
     centred_advantages,
 )
+from fgrpo.theory.updates import logit_update
 from reference.simulation import surrogate_gradient
 
 ACTIONS, CORRECT = 7, 3
@@ -49,6 +50,23 @@ def test_gradient_is_that_of_the_literal_surrogate(surrogate, logits, counts, re
     expected = surrogate_gradient(logits, counts, per_action, weight, ratio=surrogate == "importance_ratio")
     actual = gradient_of(surrogate, np.array(logits), counts, update, weight)
     np.testing.assert_allclose(actual, expected, rtol=1e-11, atol=1e-14)
+
+
+@pytest.mark.parametrize("surrogate", SURROGATES)
+@given(counts=group_counts, weight=st.floats(0, 1))
+def test_simulated_and_closed_form_steps_are_the_same(surrogate, counts, weight):
+    logits, update = np.linspace(2, -1, ACTIONS), UpdateConfig(reward_wrong=-0.5, reward_correct=1.5)
+    stated = logit_update(
+        softmax(logits),
+        np.arange(ACTIONS) < CORRECT,
+        counts,
+        surrogate=surrogate,
+        learning_rate=weight,
+        reward_correct=1.5,
+        reward_wrong=-0.5,
+    )
+    actual = gradient_of(surrogate, logits, counts, update, weight)
+    np.testing.assert_allclose(actual, stated, rtol=1e-12, atol=1e-16)
 
 
 @given(counts=group_counts)

@@ -31,7 +31,7 @@ def test_against_the_advantages_of_a_literal_group(n, x, gamma, ddof, epsilon, r
         value = advantage_magnitude(x / n, correct=correct, gamma=gamma, ddof=ddof, group_size=n, epsilon=epsilon)
         assert value == pytest.approx(expected, rel=1e-12)
     if ddof == epsilon == 0:
-        assert mean_advantage_magnitude(x / n, gamma) == pytest.approx(np.abs(advantages).mean(), rel=1e-12)
+        assert mean_advantage_magnitude(x / n, gamma=gamma) == pytest.approx(np.abs(advantages).mean(), rel=1e-12)
 
 
 def test_limits():
@@ -43,7 +43,7 @@ def test_limits():
     # with epsilon the ends are finite
     assert np.all(advantage_magnitude(0.0, correct=True, gamma=gamma, epsilon=0.25) == 4)
     assert advantage_magnitude(1.0, correct=False, gamma=gamma, epsilon=0.25).tolist() == [4, 0, 0, 0, 0]
-    assert mean_advantage_magnitude([0.0, 1.0], 0.5).tolist() == [0, 0]
+    assert mean_advantage_magnitude([0.0, 1.0], gamma=0.5).tolist() == [0, 0]
 
 
 @given(m=st.floats(0, 1))
@@ -63,9 +63,12 @@ def test_smaller_gamma_still_diverges_and_ddof_shrinks():
 @given(gamma=gammas, m=st.floats(0, 1))
 def test_strongest_success_rate(gamma, m):
     best = strongest_success_rate(gamma)
-    assert mean_advantage_magnitude(best, gamma) >= mean_advantage_magnitude(m, gamma) * (1 - 1e-15)
+    assert mean_advantage_magnitude(best, gamma=gamma) >= mean_advantage_magnitude(m, gamma=gamma) * (1 - 1e-15)
     away = 0.01
-    assert mean_advantage_magnitude(best, gamma) > mean_advantage_magnitude([best - away, best + away], gamma).max()
+    assert (
+        mean_advantage_magnitude(best, gamma=gamma)
+        > mean_advantage_magnitude([best - away, best + away], gamma=gamma).max()
+    )
 
 
 def test_strongest_success_rate_values():

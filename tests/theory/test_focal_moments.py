@@ -66,7 +66,7 @@ def test_large_groups_against_the_laplace_integral(mu, group_size, gamma):
 
 def test_large_groups_agree_with_the_polynomial():
     mu, n = np.array([0.1, 0.63, 0.9999]), 10**6
-    average = weight_moments(partial(focal_weight, gamma=3.0), mu, n)
+    average = weight_moments(mu, n, partial(focal_weight, gamma=3.0))
     np.testing.assert_allclose(average.mean, expected_focal_weight(mu, n, 3.0), rtol=1e-12)
     np.testing.assert_allclose(focal_weight_variance(mu, n, 1.0), mu * (1 - mu) / n, rtol=1e-11)
 
@@ -156,7 +156,7 @@ def test_weight_moments_of_other_weights():
     ):
         mean = count_mean(lambda k, w=weight: Fraction(float(w(k / n))), mu, n)
         variance = count_mean(lambda k, w=weight, m=mean: (Fraction(float(w(k / n))) - m) ** 2, mu, n)
-        computed = weight_moments(weight, float(mu), n)
+        computed = weight_moments(float(mu), n, weight)
         assert computed.mean == pytest.approx(float(mean), rel=1e-14)
         assert computed.variance == pytest.approx(float(variance), rel=1e-13, abs=1e-30)
 

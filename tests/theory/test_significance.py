@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from fgrpo.theory.pass_at_k import pass_at_k
+from fgrpo.theory.pass_estimates import pass_at_k
 from fgrpo.theory.significance import (
     Variant,
     exact_paired_subsampling_test,
@@ -32,7 +32,7 @@ def test_exact_test_is_the_enumerated_law(a: list[int], b: list[int], variant: V
     if variant != "raw":
         factor = Fraction(float(np.sqrt(m / n if variant == "rescaled" else m / (n - m))))
         law = {estimate - factor * (x - estimate): p for x, p in law.items()}
-    result = exact_paired_subsampling_test(a, b, n, k, subsample=m, variant=variant, level=level)
+    result = exact_paired_subsampling_test(n, a, b, k, subsample=m, variant=variant, level=level)
     lower, upper = reference.central_interval(law, Fraction(1, 10))
     assert result.estimate == pytest.approx(float(estimate), abs=1e-15)
     assert (result.lower, result.upper) == (
@@ -47,7 +47,7 @@ def test_exact_test_is_the_enumerated_law(a: list[int], b: list[int], variant: V
 def test_exact_raw_test_with_samples_that_differ() -> None:
     n, a, b = [4, 6, 5], [2, 4, 1], [1, 1, 1]
     law = reference.subsampling_law(a, b, n, 3, 3)
-    result = exact_paired_subsampling_test(a, b, n, 3, subsample=3)
+    result = exact_paired_subsampling_test(n, a, b, 3, subsample=3)
     assert result.p_value == pytest.approx(float(reference.p_value(law)), rel=1e-12)
 
 
@@ -57,7 +57,7 @@ def test_drawn_test_follows_the_enumerated_law(k: int) -> None:
     n, a, b, draws = [6, 7, 8], [3, 2, 5], [2, 2, 3], 20_000
     right = float(reference.p_value(reference.subsampling_law(a, b, n, k, 3)))
     other_size = float(reference.p_value(reference.subsampling_law(a, b, n, k, 4 if k < 3 else 5)))
-    drawn = paired_subsampling_test(a, b, n, k, subsample=3, iterations=draws, rng=np.random.default_rng(11)).p_value
+    drawn = paired_subsampling_test(n, a, b, k, subsample=3, iterations=draws, rng=np.random.default_rng(11)).p_value
     error = 2 * np.sqrt(right / 2 * (1 - right / 2) / draws)
     assert abs(drawn - right) < 4 * error
     assert abs(drawn - other_size) > 8 * error
@@ -66,8 +66,8 @@ def test_drawn_test_follows_the_enumerated_law(k: int) -> None:
 def test_draws_are_without_replacement() -> None:
     # the wrong law, drawing with replacement, is wider by 1 / sqrt(1 - m/n)
     a, b, n, m, draws = np.array([300, 530, 30]), np.array([260, 500, 25]), 1024, 256, 20_000
-    exact = exact_paired_subsampling_test(a, b, n, 1, subsample=m)
-    drawn = paired_subsampling_test(a, b, n, 1, subsample=m, iterations=draws, rng=np.random.default_rng(12))
+    exact = exact_paired_subsampling_test(n, a, b, 1, subsample=m)
+    drawn = paired_subsampling_test(n, a, b, 1, subsample=m, iterations=draws, rng=np.random.default_rng(12))
     law = np.ones(1)
     for c in a:
         law = np.convolve(law, stats.binom.pmf(np.arange(m + 1), m, c / n))
@@ -87,7 +87,7 @@ def test_exact_test_at_the_paper_s_size() -> None:
     counts = np.arange(257)
     gain, loss = (stats.hypergeom.pmf(counts, 1024, c, 256) for c in (530, 500))
     tail = gain @ loss[::-1].cumsum()[::-1]
-    assert exact_paired_subsampling_test([530], [500], 1024, 1).p_value == pytest.approx(2 * tail, rel=1e-12)
+    assert exact_paired_subsampling_test(1024, [530], [500], 1).p_value == pytest.approx(2 * tail, rel=1e-12)
 
 
 def rejections(variant: Variant, k: int, nulls: int, success_rates: Callable[[np.random.Generator], Any]) -> float:
@@ -97,7 +97,7 @@ def rejections(variant: Variant, k: int, nulls: int, success_rates: Callable[[np
     for _ in range(nulls):
         mu = success_rates(rng)
         a, b = rng.binomial(1024, mu), rng.binomial(1024, mu)
-        count += exact_paired_subsampling_test(a, b, 1024, k, variant=variant).reject
+        count += exact_paired_subsampling_test(1024, a, b, k, variant=variant).reject
     return count / nulls
 
 
@@ -123,8 +123,8 @@ def test_level_at_pass_at_256_is_not_the_nominal_one() -> None:
 def test_a_real_difference_is_found_with_its_sign() -> None:
     a, b = np.full(20, 600), np.full(20, 400)
     for variant in VARIANTS:
-        better = paired_subsampling_test(a, b, 1024, 1, variant=variant, iterations=999, rng=np.random.default_rng(15))
-        worse = paired_subsampling_test(b, a, 1024, 1, variant=variant, iterations=999, rng=np.random.default_rng(15))
+        better = paired_subsampling_test(1024, a, b, 1, variant=variant, iterations=999, rng=np.random.default_rng(15))
+        worse = paired_subsampling_test(1024, b, a, 1, variant=variant, iterations=999, rng=np.random.default_rng(15))
         assert better.reject
         assert better.lower > 0
         assert better.p_value == pytest.approx(2 / 1000)
@@ -135,11 +135,11 @@ def test_a_real_difference_is_found_with_its_sign() -> None:
 def test_seed_and_samples_per_problem() -> None:
     a, b = [3, 9, 20], [2, 9, 11]
     first, again, other = (
-        paired_subsampling_test(a, b, 32, 2, subsample=8, iterations=99, rng=np.random.default_rng(s))
+        paired_subsampling_test(32, a, b, 2, subsample=8, iterations=99, rng=np.random.default_rng(s))
         for s in (1, 1, 2)
     )
     assert first == again != other
-    listed = paired_subsampling_test(a, b, [32, 32, 32], 2, subsample=8, iterations=99, rng=np.random.default_rng(1))
+    listed = paired_subsampling_test([32, 32, 32], a, b, 2, subsample=8, iterations=99, rng=np.random.default_rng(1))
     assert listed == first
     assert first.estimate == pytest.approx(np.mean(pass_at_k(32, a, 2) - pass_at_k(32, b, 2)))
 
@@ -156,13 +156,13 @@ def test_interval_and_p_value_decide_alike(
 ) -> None:
     a, b = zip(*counts, strict=True)
     if exact and k != 2:
-        result = exact_paired_subsampling_test(a, b, 12, k, subsample=4, variant=variant, level=level)
-        swapped = exact_paired_subsampling_test(b, a, 12, k, subsample=4, variant=variant, level=level)
+        result = exact_paired_subsampling_test(12, a, b, k, subsample=4, variant=variant, level=level)
+        swapped = exact_paired_subsampling_test(12, b, a, k, subsample=4, variant=variant, level=level)
         assert swapped.p_value == pytest.approx(result.p_value)
         assert (swapped.lower, swapped.upper) == pytest.approx((-result.upper, -result.lower))
     else:
         rng = np.random.default_rng(16)
-        result = paired_subsampling_test(a, b, 12, k, subsample=4, variant=variant, iterations=59, level=level, rng=rng)
+        result = paired_subsampling_test(12, a, b, k, subsample=4, variant=variant, iterations=59, level=level, rng=rng)
         assert result.p_value >= 2 / 60
     assert 0 <= result.p_value <= 1
     assert -1 <= result.estimate <= 1
@@ -224,8 +224,8 @@ def test_invalid_input(changes: dict[str, Any], message: str) -> None:
 
 def test_exact_test_says_where_no_exact_law_exists() -> None:
     with pytest.raises(ValueError, match=r"^k must be 1 or subsample = 4, got 2: use paired_subsampling_test"):
-        exact_paired_subsampling_test([3], [2], 12, 2, subsample=4)
+        exact_paired_subsampling_test(12, [3], [2], 2, subsample=4)
     with pytest.raises(
         ValueError, match=r"^samples must be the same for all problems with rescaled, got 8.0 to 12.0: "
     ):
-        exact_paired_subsampling_test([3, 4], [2, 4], [12, 8], 1, subsample=4, variant="rescaled")
+        exact_paired_subsampling_test([12, 8], [3, 4], [2, 4], 1, subsample=4, variant="rescaled")

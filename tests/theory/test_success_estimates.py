@@ -131,12 +131,13 @@ def test_a_vanishing_prior_gives_the_empirical_weight():
         assert moments.variance == pytest.approx(float(variance), abs=2e-7)
 
 
-@given(mu=rates, n=st.integers(1, 64), rate=st.floats(0.05, 1), slope=st.floats(-1e-3, 1e-3))
+@given(mu=rates, n=st.integers(1, 64), rate=st.floats(0.05, 1), slope=st.floats(-1, 1))
 def test_moving_average_is_the_fixed_point_of_its_recursion(mu, n, rate, slope):
     # lag L and variance V repeat themselves: L' = (1 - rate)(L + slope), V' = (1 - rate)^2 V + rate^2 Var(X/N)
-    moments = ema_moments(mu, n, rate, slope=slope)
+    slope = min(mu, slope) if slope > 0 else max(mu - 1, slope)
+    moments = ema_moments(mu, n, rate, slope=slope * rate)
     lag = mu - moments.mean
-    assert lag == pytest.approx((1 - rate) * (lag + slope), abs=1e-14)
+    assert lag == pytest.approx((1 - rate) * (lag + slope * rate), abs=1e-14)
     renewed = (1 - rate) ** 2 * moments.variance + rate**2 * mu * (1 - mu) / n
     assert renewed == pytest.approx(moments.variance, rel=1e-12, abs=1e-300)
 
@@ -207,6 +208,11 @@ def test_broadcasting():
         (lambda: ema_moments(0.5, 8, 0), "rate must be finite and above 0, got 0"),
         (lambda: ema_moments(0.5, 8, 1.5), "rate must be between 0 and 1, got 1.5"),
         (lambda: ema_moments(0.5, 8, 0.5, slope=np.inf), "slope must be finite, got inf"),
+        (lambda: ema_moments(0.1, 8, 0.01, slope=0.5), r"slope \(1 - rate\) / rate must be between 0 and 1, got -49"),
+        (
+            lambda: ema_moments(0.9, 8, [0.5, 0.1], slope=-0.1),
+            r"slope \(1 - rate\) / rate must be between 0 and 1, got 1.8",
+        ),
     ],
 )
 def test_invalid_input(call, message):

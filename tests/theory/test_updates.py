@@ -125,8 +125,8 @@ INVALID = {
     "one flag for all": ((P, CORRECT[:1], DRAWN), {}, "correct must have the policy's 4 actions"),
     "sample too long": ((P, CORRECT, [1, 0, 0, 0, 0]), {}, "sampled must have the policy's 4 actions"),
     "leading axes": ((np.tile(P, (2, 1)), CORRECT, np.ones((3, 4))), {}, "must broadcast"),
-    "half a draw": ((P, CORRECT, [0.5, 0, 0, 1]), {}, "sampled must hold whole numbers, got 0.5"),
-    "minus one draw": ((P, CORRECT, [-1, 0, 0, 1]), {}, "sampled must be finite and at least 0, got -1"),
+    "half a draw": ((P, CORRECT, [0.5, 0, 0, 1]), {}, "sampled must be a whole number of at least 0, got 0.5"),
+    "minus one draw": ((P, CORRECT, [-1, 0, 0, 1]), {}, "sampled must be a whole number of at least 0, got -1"),
     "impossible draw": (([0.0, 1.0], [True, False], [1, 1]), {}, "must not hold an action of probability 0"),
     "equal rewards": (
         (P, CORRECT, DRAWN),

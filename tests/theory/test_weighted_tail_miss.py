@@ -41,7 +41,9 @@ def test_equal_the_enumeration_of_all_counts(n, gamma):
             focal = exact.mean_on_tail_misses(law, n, lambda c: exact.focal(c, gamma))
             assert focal_tail_miss(mu, tau, n, gamma) == pytest.approx(float(focal), rel=1e-14, abs=0)
             update = exact.mean_on_tail_misses(law, n, lambda c: strength(c) * exact.focal(c, gamma))
-            assert advantage_weighted_tail_miss(mu, tau, n, gamma) == pytest.approx(float(update), rel=1e-14, abs=0)
+            assert advantage_weighted_tail_miss(mu, tau, n, gamma=gamma) == pytest.approx(
+                float(update), rel=1e-14, abs=0
+            )
 
 
 def test_the_reference_enumerations_agree():
@@ -75,7 +77,7 @@ def test_accurate_in_the_corners(mu, tau, gamma):
                 continue
             bound = 8 * EPS * (gamma + 1) * (1 + exponent) if gamma == int(gamma) and gamma < 64 else 1e-12
             bound *= 1 + exponent
-            assert abs(mp.mpf(float(function(mu, tau, n, gamma))) / true - 1) <= bound, (n, function.__name__)
+            assert abs(mp.mpf(float(function(mu, tau, n, gamma=gamma))) / true - 1) <= bound, (n, function.__name__)
 
 
 def test_the_sum_stays_accurate_for_huge_groups():
@@ -106,18 +108,18 @@ def test_explicit_formulas_of_the_first_exponents():
     assert focal_tail_miss(mu, tau, n, 2) == pytest.approx(second, rel=1e-13)
     assert advantage_weighted_tail_miss(mu, tau, n) == pytest.approx((1 - 1 / n) * b * c * a ** (n - 2), rel=1e-13)
     first = (n - 1) / n**2 * b * c * a ** (n - 3) * ((n - 2) * c + a)
-    assert advantage_weighted_tail_miss(mu, tau, n, 1) == pytest.approx(first, rel=1e-13)
+    assert advantage_weighted_tail_miss(mu, tau, n, gamma=1) == pytest.approx(first, rel=1e-13)
 
 
 def test_many_exponents_at_once_and_scalars():
     gamma = np.array([0, 0.5, 1, 2, 2.5])
     for function in (focal_tail_miss, advantage_weighted_tail_miss):
-        together = function(0.64, [[0.01], [0.1]], 8, gamma)
+        together = function(0.64, [[0.01], [0.1]], 8, gamma=gamma)
         assert together.shape == (2, 5)
-        assert together[1, 3] == function(0.64, 0.1, 8, 2)
-        assert together[1, 4] == function(0.64, 0.1, 8, 2.5)
-        assert isinstance(function(0.64, 0.1, 8, 0.5), np.float64)
-        assert function(np.zeros((0, 2)), 0, 8, 0.5).shape == (0, 2)
+        assert together[1, 3] == function(0.64, 0.1, 8, gamma=2)
+        assert together[1, 4] == function(0.64, 0.1, 8, gamma=2.5)
+        assert isinstance(function(0.64, 0.1, 8, gamma=0.5), np.float64)
+        assert function(np.zeros((0, 2)), 0, 8, gamma=0.5).shape == (0, 2)
 
 
 @given(
@@ -134,7 +136,7 @@ def test_focal_tail_miss_falls_with_gamma_between_its_bounds(mu, rho, n, gamma, 
 
 @given(st.floats(0.01, 0.99), st.floats(1e-3, 0.999), st.integers(2, 10**6), st.sampled_from([0, 1, 2, 0.5]))
 def test_edges_of_the_rare_region_and_the_share(mu, rho, n, gamma):
-    assert advantage_weighted_tail_miss(mu, mu, n, gamma) == focal_tail_miss(mu, mu, n, gamma) == 0
+    assert advantage_weighted_tail_miss(mu, mu, n, gamma=gamma) == focal_tail_miss(mu, mu, n, gamma) == 0
     tau = rho * mu
     missed, everything = advantage_weighted_tail_miss(mu, [tau, 0], n)
     assert tail_miss_update_share(mu, tau, n) * everything == pytest.approx(missed, rel=1e-9, abs=1e-300)
@@ -195,7 +197,7 @@ def test_focal_peak_ties_and_edges():
     [
         (lambda: focal_tail_miss(0.5, 0.1, 8.5, 2), "group_size must be a whole number of at least 0, got 8.5"),
         (lambda: focal_tail_miss(0.5, 0.1, 8.5, 0.5), "whole number"),
-        (lambda: advantage_weighted_tail_miss(0.5, 0.1, 8.5, 1), "whole number"),
+        (lambda: advantage_weighted_tail_miss(0.5, 0.1, 8.5, gamma=1), "whole number"),
         (lambda: focal_tail_miss(0.5, 0.1, [8, 8.5], [0, 2]), "whole number"),
         (lambda: focal_tail_miss(0.5, 0.1, 8, -1), "gamma must be finite and at least 0, got -1"),
         (lambda: focal_tail_miss(0.5, 0.1, 8, np.nan), "gamma"),

@@ -1,8 +1,9 @@
 """Proofs that a command runs: each statement of the theory as steps that sympy checks or that rest on a named lemma.
 
 A checked step holds for symbolic N, k, and for any number of actions with any probabilities, not at sample numbers.
-What sympy cannot check (independence, uniqueness theorems, inequalities such as Jensen's) stands as a step of its own
-with the lemma's name. Each proof carries a falsified variant that must fail, and a counterexample that shows it false.
+What sympy cannot check (independence, uniqueness theorems, inequalities such as Jensen's and Chebyshev's
+[hardy1952inequalities]) stands as a step of its own with the lemma's name. Each proof carries a falsified variant that
+must fail, and a counterexample that shows it false.
 """
 
 from collections.abc import Mapping

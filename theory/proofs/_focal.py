@@ -290,9 +290,11 @@ def _beta(p: Any, q: Any) -> Any:
 
 def _learning_rate_steps(power: Any) -> tuple[Step, ...]:
     """With (mu (1 - mu))^power as the claimed strength of the unweighted update."""
-    gamma, odds = sp.symbols("gamma odds", positive=True)  # odds = (1 - m)/m
+    gamma, odds, alpha, beta = sp.symbols("gamma odds alpha beta", positive=True)  # odds = (1 - m)/m
     stated = 4 / sp.sqrt(sp.pi) * sp.gamma(gamma + sp.Rational(3, 2)) / sp.gamma(gamma + 3)
-    ratio = _beta(1 + power, gamma + 1 + power) / _beta(1 + power, 1 + power)
+    any_spread = _beta(alpha + power, beta + gamma + power) / _beta(alpha + power, beta + power)
+    ratio = any_spread.subs({alpha: 1, beta: 1})
+    arcsine = any_spread.subs({alpha: _HALF, beta: _HALF})
     values = {_HALF: 32 / (15 * sp.pi), 1: _HALF, 2: sp.Rational(5, 16)}
 
     def share(success: Any) -> Any:
@@ -304,18 +306,21 @@ def _learning_rate_steps(power: Any) -> tuple[Step, ...]:
             lambda: vanishes(share(1 / (1 + odds)) - 2 * (odds / (1 + odds) ** 2) ** power),
         ),
         Step(
-            "the integrals of (1 - mu)^gamma (mu (1 - mu))^power and of (mu (1 - mu))^power over [0, 1] are "
-            "B(1 + power, gamma + 1 + power) and B(1 + power, 1 + power)",
+            "against mu^(alpha-1) (1 - mu)^(beta-1), the integrals of (1 - mu)^gamma (mu (1 - mu))^power and of "
+            "(mu (1 - mu))^power over [0, 1] are B(alpha + power, beta + gamma + power) and B(alpha + power, beta + "
+            "power)",
             lemma="Euler's beta integral, B(p, q) = Gamma(p) Gamma(q) / Gamma(p + q)",
         ),
         Step(
-            "their ratio is (4/sqrt(pi)) Gamma(gamma + 3/2) / Gamma(gamma + 3), gamma symbolic",
+            "at alpha = beta = 1 their ratio is (4/sqrt(pi)) Gamma(gamma + 3/2) / Gamma(gamma + 3), gamma symbolic",
             lambda: vanishes(sp.gammasimp(ratio - stated)),
         ),
         Step(
-            "gamma = 0 gives 1; gamma = 1/2, 1, 2 give 32/(15 pi), 1/2, 5/16",
+            "gamma = 0 gives 1 for every alpha and beta; at alpha = beta = 1 gamma = 1/2, 1, 2 give 32/(15 pi), 1/2, "
+            "5/16; at alpha = beta = 1/2, where the root cancels the density, it is 1/(1 + gamma)",
             lambda: (
-                vanishes(ratio.subs(gamma, 0) - 1)
+                vanishes(any_spread.subs(gamma, 0) - 1)
+                and vanishes(sp.gammasimp(arcsine) - 1 / (1 + gamma))
                 and all(vanishes(ratio.subs(gamma, at) - value) for at, value in values.items())
             ),
         ),
@@ -330,13 +335,13 @@ def _rootless() -> Any:
 
 MATCHED_LEARNING_RATE = Proof(
     name="matched_learning_rate",
-    statement="m_gamma = integral of (1 - mu)^gamma sqrt(mu (1 - mu)) over integral of sqrt(mu (1 - mu)) = B(3/2, "
-    "gamma + 3/2) / B(3/2, 3/2) = (4/sqrt(pi)) Gamma(gamma + 3/2) / Gamma(gamma + 3)",
+    statement="m_gamma = E[(1 - mu)^gamma sqrt(mu (1 - mu))] / E[sqrt(mu (1 - mu))] = B(alpha + 1/2, beta + gamma + "
+    "1/2) / B(alpha + 1/2, beta + 1/2), for uniform success rates (4/sqrt(pi)) Gamma(gamma + 3/2) / Gamma(gamma + 3)",
     assumptions=(
         "mean |A| as the measure of update strength, population standard deviation, no epsilon",
-        "success rates uniform on [0, 1], weight at the true success rate (large N)",
+        "success rates Beta(alpha, beta) over prompts (alpha = beta = 1: uniform), weight at the true one (large N)",
     ),
-    source="App. N in v2 (no number known for v1)",
+    source="App. N in v2 (no number known for v1) for the uniform spread; the Beta spread: this project",
     steps=_learning_rate_steps(_HALF),
     wrong=Wrong(
         statement="the same with mu (1 - mu), without the square root",

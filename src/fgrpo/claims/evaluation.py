@@ -12,7 +12,7 @@ from fgrpo.claims.model import Claim, Finding, Verdict, computed, holds
 from fgrpo.claims.text import numbers
 from fgrpo.reported import MATH, OOD, reported_setting, reported_table
 from fgrpo.theory.advantages import matched_learning_rate
-from fgrpo.theory.pass_at_k import pass_at_k
+from fgrpo.theory.pass_estimates import pass_at_k
 from fgrpo.theory.significance import Variant, paired_subsampling_test
 from fgrpo.theory.weights import focal_weight
 
@@ -70,7 +70,7 @@ def _level_of_the_test() -> Finding:
         first, second = rng.binomial(n, rates), rng.binomial(n, rates)
         for variant, k in rejections:
             test = paired_subsampling_test(
-                first, second, n, k, subsample=m, variant=variant, iterations=400, level=1 - LEVEL, rng=rng
+                n, first, second, k, subsample=m, variant=variant, iterations=400, level=1 - LEVEL, rng=rng
             )
             rejections[variant, k] += test.reject
     bounds = {case: binomtest(count, repetitions).proportion_ci(0.999) for case, count in rejections.items()}

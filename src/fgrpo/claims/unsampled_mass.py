@@ -39,7 +39,7 @@ def _changes(groups: Groups, reward_wrong: float) -> tuple[FloatArray, Unsampled
 def _reward_positive(reward_wrong: float, least_success: float = 0.0) -> Groups:
     """Random active groups with S_R > 0, some unsampled-correct mass, and a correct mass of at least `least_success`."""
     groups = random_groups(2 * CASES)
-    positive = sampled_moments(*groups).batch_baseline(1.0, reward_wrong) > 0
+    positive = sampled_moments(*groups).batch_baseline(reward_wrong=reward_wrong) > 0
     left = (groups.unsampled & groups.correct).any(axis=1)
     return groups.where(positive & left & groups.active & (groups.correct_mass >= least_success))
 
@@ -69,7 +69,7 @@ def _falls_while_correct_mass_rises() -> Finding:
 def _drift() -> Finding:
     groups, rewards = random_groups(), rewards_in_scope()
     moments = sampled_moments(*groups)
-    baseline = moments.batch_baseline(rewards.correct, rewards.wrong)
+    baseline = moments.batch_baseline(reward_correct=rewards.correct, reward_wrong=rewards.wrong)
     step = logit_update(*groups, **rewards.arguments)
     down = ~groups.unsampled | (step < 0) | (baseline <= 1e-12)[:, None]
     # what the step of their own logits does to the unsampled-correct actions, without the normalisation
@@ -85,7 +85,7 @@ def _drift() -> Finding:
 def _factor_signs(groups: Groups, rewards: Rewards) -> NDArray[np.bool_]:
     """Whether (R_c - S_R) A_2 >= 0 >= (R_w - S_R) B_2; of -S_R U_2 with S_R > 0 there is nothing to check."""
     m = sampled_moments(*groups)
-    baseline = m.batch_baseline(rewards.correct, rewards.wrong)
+    baseline = m.batch_baseline(reward_correct=rewards.correct, reward_wrong=rewards.wrong)
     rounding = 1e-15
     return np.asarray(
         ((rewards.correct - baseline) * m.sampled_correct_collision >= -rounding)
@@ -111,7 +111,7 @@ def _signs_of_terms() -> Finding:
     rewards = rewards_in_scope()
     total = correct_mass_change(*groups, **rewards.arguments).total
     sampled = total - unsampled_correct_mass_change(*groups, **rewards.arguments).total
-    positive = sampled_moments(*groups).batch_baseline(rewards.correct, rewards.wrong) >= 0
+    positive = sampled_moments(*groups).batch_baseline(reward_correct=rewards.correct, reward_wrong=rewards.wrong) >= 0
     return by_scope(
         bool(inside.all()),
         bool(outside.all()),

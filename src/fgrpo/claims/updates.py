@@ -43,7 +43,8 @@ def _logit_update() -> Finding:
     groups, rewards = random_groups(), rewards_in_scope()
     gradient = _gradient_by_complex_step(groups, rewards)
     p = groups.policy
-    baseline = sampled_moments(*groups).batch_baseline(rewards.correct, rewards.wrong)[:, None]
+    moments = sampled_moments(*groups)
+    baseline = moments.batch_baseline(reward_correct=rewards.correct, reward_wrong=rewards.wrong)[:, None]
     reward = np.where(groups.correct, rewards.correct[:, None], rewards.wrong[:, None]) * (groups.counts > 0)
     printed = p * (reward - baseline) / groups.group_size[:, None]
     error = np.abs(gradient - printed).max()

@@ -12,7 +12,7 @@ from fgrpo.claims.model import Claim, Finding, Verdict, by_scope, computed, hold
 from fgrpo.claims.text import fraction, numbers, yes
 from fgrpo.theory.action_classes import ActionClasses
 from fgrpo.theory.advantages import advantage_magnitude
-from fgrpo.theory.batch_baseline import batch_baseline_increment, conditional_batch_baseline, conditional_sampled_mass
+from fgrpo.theory.baseline import batch_baseline_increment, conditional_batch_baseline, conditional_sampled_mass
 from fgrpo.theory.focal_moments import expected_focal_weight
 from fgrpo.theory.mean_field import mean_field_orbit
 from fgrpo.theory.weights import focal_weight
@@ -169,8 +169,7 @@ def _beside_clipping() -> Finding:
 
 def _within_prompt() -> Finding:
     levels = np.array([0.7, 0.8, 0.9, 0.95])
-    start = ([5.0, 3.0, 0.0], [1, 9_999, 118_000], [True, True, False], levels)
-    plain, weighted = (mean_field_orbit(*start, gamma=gamma) for gamma in (0.0, 1.0))
+    plain, weighted = (mean_field_orbit(ActionClasses.appendix_j(), levels, gamma=gamma) for gamma in (0.0, 1.0))
     apart = float(np.abs(plain.retained_mass - weighted.retained_mass).max())
     slower = float(weighted.time[-1] / plain.time[-1])
     measured = (

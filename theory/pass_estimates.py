@@ -47,7 +47,7 @@ def _counts(samples: ArrayLike, correct: ArrayLike, k: ArrayLike) -> tuple[Float
     n = check.whole("samples", samples, 1, "pass the number of samples drawn for the problem")
     c = check.whole("correct", correct, 0, "pass the number of correct samples")
     size = check.whole("k", k, 1, "pass@k asks for at least one try")
-    check.same_shape(samples=n, correct=c, k=size)
+    check.broadcastable(samples=n, correct=c, k=size)
     check.at_most("correct", c, "samples", n, "pass the counts of one problem together")
     check.at_most("k", size, "samples", n, "draw more samples per problem, or ask for a smaller k")
     return n, c, size
@@ -96,7 +96,7 @@ def pass_at_k(samples: ArrayLike, correct: ArrayLike, k: ArrayLike) -> FloatArra
 
     Accuracy: relative error at most 5e-16 for n up to 100,000 (measured).
 
-    Source: Appendix L.4 (v2); the product of log1p terms: this project.
+    Source: [chen2021codex], Appendix L.4 (v2); the product of log1p terms: this project.
     """
     n, c, size = _counts(samples, correct, k)
     return (0.0 - np.expm1(_log_all_wrong(n, c, size)))[()]
@@ -122,12 +122,12 @@ def pass_at_k_variance(success_rate: ArrayLike, samples: ArrayLike, k: ArrayLike
 
     Accuracy: relative error at most 1e-13 for n up to 1,024 (measured), where the result is a normal double.
 
-    Source: this project (the variance of a U-statistic).
+    Source: this project, as the variance of a U-statistic [hoeffding1948ustatistics].
     """
     mu = check.probability("success_rate", success_rate)
     n = check.whole("samples", samples, 1, "pass the number of samples drawn for the problem")
     size = check.whole("k", k, 1, "pass@k asks for at least one try")
-    check.same_shape(success_rate=mu, samples=n, k=size)
+    check.broadcastable(success_rate=mu, samples=n, k=size)
     check.at_most("k", size, "samples", n, "draw more samples per problem, or ask for a smaller k")
 
     n, size, mu = (part[..., np.newaxis] for part in (*np.broadcast_arrays(n, size), mu))
@@ -204,12 +204,13 @@ def pass_at_k_interval(
         Estimate and limits in [0, 1], each of the shape of k. Limits are for each k by itself, not for the whole curve.
 
     Raises:
-        ValueError: If a count is not whole or out of range, the method is unknown, or the counts do not suffice for it.
+        ValueError: If a count is not whole or out of range, the level is not one number, the method is unknown, or the
+            counts do not suffice for it.
 
-    Source: this project.
+    Source: this project; the limits of a single success rate: [clopper1934limits].
     """
     check.one_of("method", method, ("within_problems", "over_problems", "single_problem"))
-    tail = (1.0 - float(check.open_probability("level", level))) / 2.0
+    tail = (1.0 - check.scalar("level", check.open_probability("level", level))) / 2.0
     size = check.whole("k", k, 1, "pass@k asks for at least one try")
     n, c = check.problem_counts(samples, correct=correct)
     size_column = size[..., np.newaxis]  # against the problems on the last axis

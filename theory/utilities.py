@@ -68,8 +68,8 @@ def utility_slope(
 
     Source: this project (proof `utility_gradient`).
     """
-    shape, (mu, n) = _inputs(success_rate, group_size)
     scale = _scale(weight, normalisation, ddof, epsilon)
+    shape, (mu, n) = _inputs(success_rate, group_size)
     mean = binomial_mean(lambda counts, i: scale((counts + 1.0) / n[i], n[i]), mu, n - 2.0)
     return ((n - 1.0) / n * mean).reshape(shape)[()]
 
@@ -107,8 +107,8 @@ def utility(
 
     Source: this project (proof `utility_gradient`).
     """
-    shape, (mu, n) = _inputs(success_rate, group_size)
     scale = _scale(weight, normalisation, ddof, epsilon)
+    shape, (mu, n) = _inputs(success_rate, group_size)
     result = np.empty_like(mu)
     for size in np.unique(n):
         at = n == size
@@ -138,7 +138,7 @@ def focal_utility_slope(
 
     Source: this project (proof `utility_gradient`).
     """
-    mu, exponent = check.probability("success_rate", success_rate), check.gamma(gamma)
+    mu, exponent = _limit_inputs(success_rate, gamma)
     if not _uses_std(normalisation):
         return ((1.0 - mu) ** exponent)[()]
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -168,7 +168,7 @@ def focal_utility(success_rate: ArrayLike, gamma: ArrayLike, *, normalisation: N
 
     Source: this project (proof `utility_gradient`).
     """
-    mu, exponent = check.probability("success_rate", success_rate), check.gamma(gamma)
+    mu, exponent = _limit_inputs(success_rate, gamma)
     if _uses_std(normalisation):
         b = exponent + 0.5
         whole: FloatArray = np.exp(betaln(0.5, b))
@@ -178,7 +178,14 @@ def focal_utility(success_rate: ArrayLike, gamma: ArrayLike, *, normalisation: N
 
 
 def _inputs(success_rate: ArrayLike, group_size: ArrayLike) -> tuple[tuple[int, ...], list[FloatArray]]:
-    return flat(check.probability("success_rate", success_rate), check.integer_group_size(group_size, minimum=2))
+    mu, n = check.probability("success_rate", success_rate), check.integer_group_size(group_size, minimum=2)
+    return flat(success_rate=mu, group_size=n)
+
+
+def _limit_inputs(success_rate: ArrayLike, gamma: ArrayLike) -> tuple[FloatArray, FloatArray]:
+    mu, exponent = check.probability("success_rate", success_rate), check.gamma(gamma)
+    check.broadcastable(success_rate=mu, gamma=exponent)
+    return mu, exponent
 
 
 def _entries(table: FloatArray) -> Term:
@@ -186,18 +193,16 @@ def _entries(table: FloatArray) -> Term:
 
 
 def _uses_std(normalisation: str) -> bool:
-    if normalisation not in ("none", "std"):
-        raise ValueError(f"normalisation must be 'none' or 'std', got {normalisation!r}: pass one of the two")
-    return normalisation == "std"
+    return check.one_of("normalisation", normalisation, ("none", "std")) == "std"
 
 
 def _scale(
     weight: Callable[[FloatArray], Any], normalisation: str, ddof: int, epsilon: float
 ) -> Callable[[FloatArray, Any], Any]:
     """a(m): what multiplies r - mean r in a group of n rollouts with success rate m."""
+    lost = check.ddof(ddof)
+    eps = check.non_negative("epsilon", epsilon, "epsilon = 0 leaves the standard deviation as it is")
+    added = check.scalar("epsilon", eps)
     if not _uses_std(normalisation):
         return lambda m, n: weight(m)
-    if ddof not in (0, 1):
-        raise ValueError(f"ddof must be 0 or 1, got {ddof!r}: 0 is the population standard deviation, 1 the sample one")
-    eps = check.non_negative("epsilon", epsilon, "epsilon = 0 leaves the standard deviation as it is")
-    return lambda m, n: weight(m) / (np.sqrt(m * (1.0 - m) * n / (n - ddof)) + eps)
+    return lambda m, n: weight(m) / (np.sqrt(m * (1.0 - m) * n / (n - lost)) + added)

@@ -66,10 +66,11 @@ def batch_baseline(
 
     Source: Section 2.3 (v1 and v2).
     """
-    return sampled_moments(policy, correct, sampled).batch_baseline(reward_correct, reward_wrong)
+    moments = sampled_moments(policy, correct, sampled)
+    return moments.batch_baseline(reward_correct=reward_correct, reward_wrong=reward_wrong)
 
 
-def batch_baseline_is_monotone(reward_correct: ArrayLike, reward_wrong: ArrayLike) -> NDArray[np.bool_]:
+def batch_baseline_is_monotone(*, reward_correct: ArrayLike, reward_wrong: ArrayLike) -> NDArray[np.bool_]:
     """Whether the rewards meet the hypothesis under which S_R rises with the number of successes: R_w <= 0 <= R_c.
 
     Args:
@@ -88,16 +89,11 @@ def batch_baseline_is_monotone(reward_correct: ArrayLike, reward_wrong: ArrayLik
     return np.asarray((r_w <= 0) & (r_c >= 0))[()]
 
 
-def _successes(value: ArrayLike, most: FloatArray) -> FloatArray:
-    """Numbers of correct rollouts: whole, in [0, most]."""
-    k = check.non_negative("successes", value, "pass the number of correct rollouts of the group")
-    bad = (k != np.floor(k)) | (k > most)
-    if np.any(bad):
-        first, limit = (np.broadcast_to(part, bad.shape)[bad].flat[0] for part in (k, most))
-        raise ValueError(
-            f"successes must be a whole number of at most {limit:.17g}, got {first:.17g}: "
-            "pass the number of correct rollouts of the group"
-        )
+def _successes(value: ArrayLike, limit_name: str, limit: FloatArray) -> FloatArray:
+    """Numbers of correct rollouts: whole, in [0, limit]."""
+    way_out = "pass the number of correct rollouts of the group"
+    k = check.whole("successes", value, 0, way_out)
+    check.at_most("successes", k, limit_name, limit, way_out)
     return k
 
 
@@ -146,7 +142,7 @@ def conditional_sampled_mass(classes: ActionClasses, group_size: ArrayLike, succ
     Source: the proof of Corollary B.2 (v1), Lemma H.1 (v2); proof `batch_baseline_monotone`.
     """
     n = check.integer_group_size(group_size)
-    k = _successes(successes, n)
+    k = _successes(successes, "group_size", n)
     right, wrong = _label(classes, True), _label(classes, False)
     possible = ((k == 0) | (right.multiplicity.size > 0)) & ((k == n) | (wrong.multiplicity.size > 0))
     masses = (right.mass_drawn(k), wrong.mass_drawn(n - k))
@@ -182,6 +178,7 @@ def conditional_batch_baseline(
     """
     r_c, r_w = check.rewards(reward_correct, reward_wrong)
     mass = conditional_sampled_mass(classes, group_size, successes)
+    check.broadcastable(masses=np.asarray(mass.correct), reward_correct=r_c, reward_wrong=r_w)
     return np.asarray(r_c * mass.correct + r_w * mass.wrong)[()]
 
 
@@ -215,7 +212,8 @@ def batch_baseline_increment(
     """
     r_c, r_w = check.rewards(reward_correct, reward_wrong)
     n = check.integer_group_size(group_size)
-    k = _successes(successes, n - 1.0)
+    k = _successes(successes, "group_size - 1", n - 1.0)
+    check.broadcastable(group_size=n, successes=k, reward_correct=r_c, reward_wrong=r_w)
     gained = _label(classes, True).mass_of_next_draw(k)
     lost = _label(classes, False).mass_of_next_draw(n - k - 1.0)
     return np.asarray(r_c * gained - r_w * lost)[()]

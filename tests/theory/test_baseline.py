@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fgrpo.theory.action_classes import ActionClasses
-from fgrpo.theory.batch_baseline import (
+from fgrpo.theory.baseline import (
     batch_baseline,
     batch_baseline_increment,
     batch_baseline_is_monotone,
@@ -90,7 +90,8 @@ def test_counterexamples_out_of_scope(text, r_c, r_w, values):
 def test_the_predicate_at_its_edges():
     rewards = np.array([[1, 0], [1, -1], [0, -1], [1, 1e-300], [-1e-300, -1], [2, 1]])
     np.testing.assert_array_equal(
-        batch_baseline_is_monotone(rewards[:, 0], rewards[:, 1]), [True, True, True, False, False, False]
+        batch_baseline_is_monotone(reward_correct=rewards[:, 0], reward_wrong=rewards[:, 1]),
+        [True, True, True, False, False, False],
     )
 
 
@@ -147,13 +148,16 @@ def test_shapes():
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: conditional_batch_baseline(ANY, 3, 4), "successes must be a whole number of at most 3, got 4"),
+        (lambda: conditional_batch_baseline(ANY, 3, 4), "successes must be at most group_size, got 4.0 > 3.0"),
         (lambda: conditional_batch_baseline(ANY, 3, 1.5), "successes must be a whole number"),
-        (lambda: conditional_batch_baseline(ANY, 3, -1), "successes must be finite and at least 0"),
+        (lambda: conditional_batch_baseline(ANY, 3, -1), "successes must be a whole number of at least 0, got -1"),
         (lambda: conditional_sampled_mass(ANY, 0, 0), "group_size must be a whole number of at least 1"),
-        (lambda: batch_baseline_increment(ANY, 3, 3), "successes must be a whole number of at most 2, got 3"),
+        (lambda: batch_baseline_increment(ANY, 3, 3), "successes must be at most group_size - 1, got 3.0 > 2.0"),
         (lambda: batch_baseline_increment(ANY, 3, 1, reward_correct=-1), "reward_correct must be above"),
-        (lambda: batch_baseline_is_monotone(0, 0), "reward_correct must be above reward_wrong, got 0 <= 0"),
+        (
+            lambda: batch_baseline_is_monotone(reward_correct=0, reward_wrong=0),
+            "reward_correct must be above reward_wrong, got 0 <= 0",
+        ),
         (lambda: batch_baseline([0.5, 0.5], [True, False], [1]), "sampled must have the policy's 2 actions"),
     ],
 )

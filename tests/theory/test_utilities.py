@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fgrpo.theory.utility import focal_utility, focal_utility_slope, utility, utility_slope
+from fgrpo.theory.utilities import focal_utility, focal_utility_slope, utility, utility_slope
 from fgrpo.theory.weights import (
     constant_weight,
     focal_weight,
@@ -238,9 +238,12 @@ def test_broadcasting():
     [
         ((-0.1, 8), {}, "success_rate must be between 0 and 1, got -0.1"),
         ((0.5, 1), {}, "group_size must be a whole number of at least 2, got 1"),
-        ((0.5, 8), {"normalisation": "mean"}, "normalisation must be 'none' or 'std', got 'mean'"),
+        ((0.5, 8), {"normalisation": "mean"}, "normalisation must be one of none, std, got 'mean'"),
         ((0.5, 8), {"normalisation": "std", "ddof": 2}, "ddof must be 0 or 1, got 2"),
         ((0.5, 8), {"normalisation": "std", "epsilon": -1}, "epsilon must be finite and at least 0, got -1"),
+        ((0.5, 8), {"ddof": 7}, "ddof must be 0 or 1, got 7"),
+        ((0.5, 8), {"epsilon": -3}, "epsilon must be finite and at least 0, got -3"),
+        ((0.5, 8), {"epsilon": [0.0, 0.1]}, r"epsilon must be one number, got an array of shape \(2,\)"),
     ],
 )
 def test_invalid_input(arguments, options, message):
@@ -256,5 +259,5 @@ def test_invalid_input_of_the_limit():
             function(0.5, -1)
         with pytest.raises(ValueError, match="success_rate must be between 0 and 1, got 2"):
             function(2, 1)
-        with pytest.raises(ValueError, match="normalisation must be 'none' or 'std', got None"):
+        with pytest.raises(ValueError, match="normalisation must be one of none, std, got None"):
             function(0.5, 1, normalisation=None)

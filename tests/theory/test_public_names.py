@@ -1,0 +1,23 @@
+"""What `fgrpo.theory` exports: names that can be told from its modules."""
+
+import importlib
+import pkgutil
+from types import ModuleType
+
+from fgrpo import theory
+
+
+def test_no_public_name_hides_a_module() -> None:
+    modules = {module.name for module in pkgutil.iter_modules(theory.__path__)}
+    assert {"tail_miss", "baseline", "pass_estimates", "utilities"} <= modules
+    assert not modules & set(theory.__all__)
+    for name in modules:
+        assert isinstance(importlib.import_module(f"fgrpo.theory.{name}"), ModuleType)
+        assert isinstance(getattr(theory, name), ModuleType)
+
+
+def test_exports_are_sorted_and_all_there_is() -> None:
+    assert theory.__all__ == sorted(theory.__all__)
+    assert len(set(theory.__all__)) == len(theory.__all__)
+    public = {name for name, value in vars(theory).items() if not name.startswith("_")}
+    assert {name for name in public if not isinstance(getattr(theory, name), ModuleType)} == set(theory.__all__)
