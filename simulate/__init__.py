@@ -1,12 +1,13 @@
 """Simulation of the paper's softmax policy: everything can be computed, every action, every step."""
 
-from fgrpo.simulate.config import PolicyConfig, RunConfig, UpdateConfig
+from fgrpo.simulate.config import PolicyClass, PolicyConfig, RunConfig, UpdateConfig
 from fgrpo.simulate.engine_reference import simulate
 from fgrpo.simulate.store import load_results
 from fgrpo.simulate.sweep import paper_sweep, run_sweep
 from fgrpo.simulate.trajectory import Trajectory
 
 __all__ = [
+    "PolicyClass",
     "PolicyConfig",
     "RunConfig",
     "Trajectory",

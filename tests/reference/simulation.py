@@ -2,26 +2,55 @@
 
 import math
 import time
+from fractions import Fraction
 
 import numpy as np
 import scipy.stats
 import torch
 
-from fgrpo.simulate import simulate
+from fgrpo.simulate.engine_reference import simulate
 
 
-def surrogate_gradient(logits, counts, rewards, weight, *, ratio):
-    """Gradient in the logits by automatic differentiation of the surrogate, summed over the single rollouts."""
+def surrogate_gradient(logits, counts, rewards, weight, *, surrogate, scale_eps=None):
+    """Gradient in the logits by automatic differentiation of the surrogate, summed over the single rollouts.
+
+    With `scale_eps` advantages are divided by the population standard deviation of the rollouts' rewards plus it.
+    """
     z = torch.tensor(logits, dtype=torch.float64, requires_grad=True)
     p = torch.softmax(z, dim=0)
     rollouts = [action for action, count in enumerate(counts) for _ in range(count)]
-    mean_reward = sum(rewards[action] for action in rollouts) / len(rollouts)
-    surrogate = torch.zeros((), dtype=torch.float64)
-    for action in rollouts:
-        p_j = p[action] / p[action].detach() if ratio else p[action]
-        surrogate = surrogate + weight * (rewards[action] - mean_reward) * p_j / len(rollouts)
-    surrogate.backward()
+    drawn = torch.tensor([rewards[action] for action in rollouts], dtype=torch.float64)
+    advantages = drawn - drawn.mean()
+    if scale_eps is not None:
+        advantages = advantages / (drawn.std(unbiased=False) + scale_eps)
+    total = torch.zeros((), dtype=torch.float64)
+    if surrogate == "linear_distinct":
+        for action in set(rollouts):
+            total = total + weight * rewards[action] * p[action] / len(rollouts)
+    for action, advantage in zip(rollouts, advantages, strict=True):
+        if surrogate == "importance_ratio":
+            total = total + weight * advantage * p[action] / p[action].detach() / len(rollouts)
+        elif surrogate == "linear":
+            total = total + weight * advantage * p[action] / len(rollouts)
+    total.backward()
     return z.grad.numpy()
+
+
+def group_metrics(probabilities, new_probabilities, counts, correct, leaves):
+    """The measures of one group, one action at a time, in Fractions where it matters."""
+    group_size, draws = int(sum(counts)), int(sum(counts[:correct]))
+    active = 0 < draws < group_size
+    exact = [Fraction(float(p)) for p in probabilities]
+    exact = [p / sum(exact) for p in exact]
+    mu = sum(exact[:correct])
+    chances = [(1 - exact[a]) ** group_size - (mu - exact[a]) ** group_size - (1 - mu) ** group_size for a in leaves]
+    unsampled = [a for a in range(correct) if counts[a] == 0]
+    return {
+        "leaf_tail_miss": sum(active and counts[a] == 0 for a in leaves) / len(leaves),
+        "leaf_tail_miss_probability": float(sum(chances) / len(leaves)),
+        "unsampled_correct_mass": sum(probabilities[a] for a in unsampled),
+        "unsampled_correct_mass_change": sum(new_probabilities[a] - probabilities[a] for a in unsampled),
+    }
 
 
 def policy_metrics(logits, start_logits, correct):
