@@ -1,7 +1,7 @@
 """Simulation of the paper's softmax policy: everything can be computed, every action, every step."""
 
 from fgrpo.simulate.config import PolicyClass, PolicyConfig, RunConfig, UpdateConfig
-from fgrpo.simulate.engine_reference import simulate
+from fgrpo.simulate.engines import simulate, simulate_many
 from fgrpo.simulate.store import load_results
 from fgrpo.simulate.sweep import paper_sweep, run_sweep
 from fgrpo.simulate.trajectory import Trajectory
@@ -16,4 +16,5 @@ __all__ = [
     "paper_sweep",
     "run_sweep",
     "simulate",
+    "simulate_many",
 ]
