@@ -16,7 +16,7 @@ import numpy as np
 
 from fgrpo.simulate._checks import whole_number
 from fgrpo.simulate.config import RunConfig
-from fgrpo.simulate.metrics import GROUP_MEASURES, GroupStatistics, group_metrics, policy_metrics
+from fgrpo.simulate.metrics import GROUP_MEASURES, GroupStatistics, PolicyMeasures, group_metrics
 from fgrpo.simulate.policy import initial_logits, read_logits, softmax
 from fgrpo.simulate.sampling import DRAWS_AT_ONCE, sample_counts
 from fgrpo.simulate.trajectory import Trajectory
@@ -60,9 +60,10 @@ def simulate(config: RunConfig, *, logits: Any = None, snapshots: Sequence[int] 
     given, logits = logits, start.copy()
     # allocated once: fresh pages for arrays of this size cost more than the arithmetic on them
     probabilities, cumulative, gradient, before = (np.empty_like(logits) for _ in range(4))
+    measure = PolicyMeasures(start, correct)
     groups = GroupStatistics(np.float64(0.0))
     none_yet = dict.fromkeys(GROUP_MEASURES, np.nan)
-    records = [{**policy_metrics(logits, start, correct), **groups.take(), **none_yet}]
+    records = [{**measure(logits), **groups.take(), **none_yet}]
     policies = {0: softmax(logits)} if 0 in kept else {}
     recorded_steps = set(config.recorded_steps)
 
@@ -83,7 +84,7 @@ def simulate(config: RunConfig, *, logits: Any = None, snapshots: Sequence[int] 
         groups.add(active, weight, int(np.count_nonzero(counts[:correct])))
         if step in recorded_steps:
             of_group = group_metrics(group, active, policy.leaves, probabilities, logits - before)
-            records.append({**policy_metrics(logits, start, correct), **groups.take(), **of_group})
+            records.append({**measure(logits), **groups.take(), **of_group})
         if step in kept:
             policies[step] = softmax(logits)
     columns: dict[str, Any] = {name: np.array([record[name] for record in records]) for name in records[0]}

@@ -14,6 +14,7 @@ from concurrent.futures import Executor
 from contextlib import closing
 from dataclasses import dataclass
 from functools import cache, partial
+from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
 
@@ -61,22 +62,20 @@ def _run_reference(configs: Sequence[RunConfig], **options: Any) -> list[Traject
     return [engine_reference.simulate(config, **options) for config in configs]
 
 
-def _run_sparse(configs: Sequence[RunConfig]) -> list[Trajectory]:
-    from fgrpo.simulate import sparse
+def _sparse() -> Any:
+    return import_module("fgrpo.simulate.sparse")
 
-    return [sparse.simulate_sparse(config) for config in configs]
+
+def _run_sparse(configs: Sequence[RunConfig]) -> list[Trajectory]:
+    return [_sparse().simulate_sparse(config) for config in configs]
 
 
 def _sparse_supports(config: RunConfig) -> bool:
-    from fgrpo.simulate import sparse
-
-    return bool(sparse.supports(config))
+    return bool(_sparse().supports(config))
 
 
 def _sparse_bytes_needed(config: RunConfig) -> int:
-    from fgrpo.simulate import sparse
-
-    return int(sparse.bytes_needed(config))
+    return int(_sparse().bytes_needed(config))
 
 
 def _run_torch(configs: Sequence[RunConfig], device: str | None = None) -> list[Trajectory]:
@@ -200,7 +199,8 @@ def run_all(
     for config in sorted(dict.fromkeys(configs), key=_cost, reverse=True):
         name, options = choose_engine(config, engine, _given(device=device))
         chosen.setdefault((name, options.get("device")), []).append(config)
-    jobs, on_gpu = [], []
+    jobs: list[Callable[[], list[Trajectory]]] = []
+    on_gpu: list[Callable[[], list[Trajectory]]] = []
     for (name, where), runs in chosen.items():
         options = _given(device=where)
         parts = [partial(ENGINES[name].run, batch, **options) for batch in ENGINES[name].batches(runs, **options)]
@@ -247,7 +247,9 @@ def _refusal(name: str, config: RunConfig, options: dict[str, Any]) -> str | Non
     if lacking:
         return f"engine {name!r} must take what it is given, got {' and '.join(lacking)}, which it does not: {way_out}"
     if not engine.supports(config):
-        return f"engine {name!r} must have what the run names, got a rule that it lacks in {config.to_json()}: {way_out}"
+        return (
+            f"engine {name!r} must have what the run names, got a rule that it lacks in {config.to_json()}: {way_out}"
+        )
     needed, memory = engine.bytes_needed(config), memory_in_bytes()
     if memory is not None and needed > memory:
         return (

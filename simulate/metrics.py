@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from fgrpo.simulate.updates import Array, Group
+from fgrpo.simulate.optimizers import Array
+from fgrpo.simulate.updates import Group
 from fgrpo.theory import tail_miss_probability
 
 GROUP_MEASURES = (
@@ -19,50 +20,65 @@ GROUP_MEASURES = (
 
 def entropy(logits: Array, xp: Any = np) -> Array:
     """Entropy of softmax(logits) in nats, in [0, log(actions)]; finite also where probabilities underflow to 0."""
+    return _softmax_and_entropy(logits, xp)[1]
+
+
+def _softmax_and_entropy(logits: Array, xp: Any) -> tuple[Array, Array]:
     shifted = logits - xp.amax(logits, axis=-1, keepdims=True)
     weights = xp.exp(shifted)
-    total = weights.sum(axis=-1)
-    return xp.log(total) - (weights * shifted).sum(axis=-1) / total
+    total = weights.sum(axis=-1, keepdims=True)
+    probabilities = weights / total
+    return probabilities, xp.log(total)[..., 0] - (probabilities * shifted).sum(axis=-1)
 
 
-def _softmax(logits: Array, xp: Any) -> Array:
-    weights = xp.exp(logits - xp.amax(logits, axis=-1, keepdims=True))
-    return weights / weights.sum(axis=-1, keepdims=True)
-
-
-def policy_metrics(logits: Array, initial_logits: Array, correct: int, xp: Any = np) -> dict[str, Array]:
-    """The measures of one policy against the start; p0 is the start, pt the policy, C the correct actions.
+class PolicyMeasures:
+    """The measures of policies against one start.
 
     Args:
-        logits: Logits of the policy, shape [..., actions], correct actions first, the anchor at 0.
-        initial_logits: Logits of the start, shape [..., actions].
+        initial_logits: Logits of the start, shape [..., actions], correct actions first, the anchor at 0.
         correct: Number of correct actions.
         xp: numpy or torch.
-
-    Returns:
-        correct_mass: Q_pos = sum of pt over C, in [0, 1].
-        retained_mass: M_ret = sum over C of min(p0, pt) / Q_pos at the start, in [0, 1]; 1 iff no correct action
-            lost mass. Eq 26 (v1 and v2).
-        entropy: Of pt, in nats.
-        correct_entropy: Of pt given C, in nats, in [0, log(correct)].
-        correct_overlap: 1 - total variation between p0 given C and pt given C, in [0, 1].
-        share_improved: Share of C with pt > p0, in [0, 1] (Hu et al. 2025).
-        worst_drop: max over C of p0 - pt; negative if every correct action gained (Hu et al. 2025).
-        anchor_mass: pt of the anchor.
     """
-    p0_C, pt_C = (_softmax(one, xp)[..., :correct] for one in (initial_logits, logits))
-    # from the logits, not as pt_C / Q_pos, which is 0 / 0 where the whole correct mass underflows
-    conditional_p0_C, conditional_pt_C = (_softmax(one[..., :correct], xp) for one in (initial_logits, logits))
-    return {
-        "correct_mass": pt_C.sum(axis=-1),
-        "retained_mass": xp.minimum(p0_C, pt_C).sum(axis=-1) / p0_C.sum(axis=-1),
-        "entropy": entropy(logits, xp),
-        "correct_entropy": entropy(logits[..., :correct], xp),
-        "correct_overlap": 1.0 - 0.5 * xp.abs(conditional_p0_C - conditional_pt_C).sum(axis=-1),
-        "share_improved": xp.sum(pt_C > p0_C, axis=-1, dtype=xp.float64) / correct,
-        "worst_drop": xp.amax(p0_C - pt_C, axis=-1),
-        "anchor_mass": pt_C[..., 0],
-    }
+
+    def __init__(self, initial_logits: Array, correct: int, xp: Any = np) -> None:
+        self._correct, self._xp = correct, xp
+        self._p0_C = _softmax_and_entropy(initial_logits, xp)[0][..., :correct]
+        # from the logits, not as p0_C / Q_pos, which is 0 / 0 where the whole correct mass underflows
+        self._conditional_p0_C, _ = _softmax_and_entropy(initial_logits[..., :correct], xp)
+
+    def __call__(self, logits: Array) -> dict[str, Array]:
+        """The measures of softmax(logits); p0 is the start, pt the policy, C the correct actions.
+
+        Returns:
+            correct_mass: Q_pos = sum of pt over C, in [0, 1].
+            retained_mass: M_ret = sum over C of min(p0, pt) / Q_pos at the start, in [0, 1]; 1 iff no correct action
+                lost mass. Eq 26 (v1 and v2).
+            entropy: Of pt, in nats.
+            correct_entropy: Of pt given C, in nats, in [0, log(correct)].
+            correct_overlap: 1 - total variation between p0 given C and pt given C, in [0, 1].
+            share_improved: Share of C with pt > p0, in [0, 1] (Hu et al. 2025).
+            worst_drop: max over C of p0 - pt; negative if every correct action gained (Hu et al. 2025).
+            anchor_mass: pt of the anchor.
+        """
+        xp, p0_C = self._xp, self._p0_C
+        pt, entropy_of_all = _softmax_and_entropy(logits, xp)
+        pt_C = pt[..., : self._correct]
+        conditional_pt_C, entropy_of_correct = _softmax_and_entropy(logits[..., : self._correct], xp)
+        return {
+            "correct_mass": pt_C.sum(axis=-1),
+            "retained_mass": xp.minimum(p0_C, pt_C).sum(axis=-1) / p0_C.sum(axis=-1),
+            "entropy": entropy_of_all,
+            "correct_entropy": entropy_of_correct,
+            "correct_overlap": 1.0 - 0.5 * xp.abs(self._conditional_p0_C - conditional_pt_C).sum(axis=-1),
+            "share_improved": xp.sum(pt_C > p0_C, axis=-1, dtype=xp.float64) / self._correct,
+            "worst_drop": xp.amax(p0_C - pt_C, axis=-1),
+            "anchor_mass": pt_C[..., 0],
+        }
+
+
+def policy_metrics(logits: Array, initial_logits: Array, correct: int) -> dict[str, Array]:
+    """The measures of one policy against its start, see PolicyMeasures."""
+    return PolicyMeasures(initial_logits, correct)(logits)
 
 
 def mass_change(probabilities: Array, step: Array, inside: Array, xp: Any = np) -> Array:
@@ -74,19 +90,24 @@ def mass_change(probabilities: Array, step: Array, inside: Array, xp: Any = np) 
     Args:
         probabilities: p, shape [..., actions].
         step: dz, shape [..., actions].
-        inside: Flags of S, shape [..., actions].
+        inside: Flags of S for the first actions, shape [..., correct]; no later action is in S.
         xp: numpy or torch.
     """
     tilt = step - (probabilities * step).sum(axis=-1, keepdims=True)
     # far above the mean (only a rare action can be) exp would overflow: take the largest step as the origin instead
     highest = xp.amax(tilt, axis=-1, keepdims=True) - 600.0
-    tilt = tilt - highest * (highest > 0)
+    tilt -= highest * (highest > 0)
     gain = probabilities * xp.expm1(tilt)
-    # sums over the rest and not differences to the total: these would cancel
-    mass, gained, mass_of_rest, gained_by_rest = (
-        (values * part).sum(axis=-1) for part in (inside, ~inside) for values in (probabilities, gain)
-    )
-    return (mass_of_rest * gained - mass * gained_by_rest) / (probabilities * xp.exp(tilt)).sum(axis=-1)
+    flagged = inside.shape[-1]
+
+    def inside_and_rest(values: Array) -> tuple[Array, Array]:
+        # the rest by itself and not as a difference to the total, which would cancel
+        head, tail = values[..., :flagged], values[..., flagged:]
+        return (head * inside).sum(axis=-1), (head * ~inside).sum(axis=-1) + tail.sum(axis=-1)
+
+    mass, mass_of_rest = inside_and_rest(probabilities)
+    gained, gained_by_rest = inside_and_rest(gain)
+    return (mass_of_rest * gained - mass * gained_by_rest) / (mass + gained + mass_of_rest + gained_by_rest)
 
 
 def group_metrics(
@@ -120,9 +141,8 @@ def group_metrics(
             and v2) gives its first order in the learning rate under Eq 7 (Eq 5 in v2).
     """
     number, leaf_probabilities = leaves.stop - leaves.start, probabilities[..., leaves]
-    unsampled = group.counts == 0
+    unsampled = group.counts[..., : group.correct] == 0
     missed = xp.sum(unsampled[..., leaves], axis=-1, dtype=xp.float64) / number
-    unsampled[..., group.correct :] = False
     correct_mass = probabilities[..., : group.correct].sum(axis=-1, keepdims=True)
     wrong_mass = probabilities[..., group.correct :].sum(axis=-1, keepdims=True)
     # clip: rounding may put a sum of probabilities above 1
@@ -132,7 +152,7 @@ def group_metrics(
     return {
         "leaf_tail_miss": missed * active,
         "leaf_tail_miss_probability": expected.sum(axis=-1) / number,
-        "unsampled_correct_mass": (probabilities * unsampled).sum(axis=-1),
+        "unsampled_correct_mass": (probabilities[..., : group.correct] * unsampled).sum(axis=-1),
         "unsampled_correct_mass_change": mass_change(probabilities, step, unsampled, xp),
     }
 

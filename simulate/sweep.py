@@ -69,9 +69,8 @@ def run_sweep(
 ) -> "pd.DataFrame":
     """Computes the runs that `out` does not hold yet, stores each when it is finished, and returns the table of all.
 
-    The table does not depend on `workers`; runs that an earlier call stored stay as they are, whatever engine computed
-    them (the columns engine and device say which). After an interruption or an error, finished runs stay stored and the next
-    call computes the rest.
+    The table does not depend on `workers`. After an interruption or an error, finished runs stay stored and the next
+    call computes the rest, with its own engine if another is asked for: the columns engine and device say which.
 
     Args:
         configs: Runs; equal ones are computed once and appear once in the table, in the order of their first place.

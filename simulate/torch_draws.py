@@ -19,8 +19,9 @@ def step_keys(configs: list[RunConfig], steps: int) -> Tensor:
     """A random 64-bit word for each step of each run, int64 of shape [steps, runs]; more steps change none of them."""
     words = [
         # apart from the stream of the reference engine
-        np.random.Generator(np.random.PCG64(np.random.SeedSequence(config.stream_key, spawn_key=(1,))))
-        .integers(-(2**63), 2**63, size=steps, dtype=np.int64)
+        np.random.Generator(np.random.PCG64(np.random.SeedSequence(config.stream_key, spawn_key=(1,)))).integers(
+            -(2**63), 2**63, size=steps, dtype=np.int64
+        )
         for config in configs
     ]
     return torch.from_numpy(np.stack(words, axis=1))

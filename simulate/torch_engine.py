@@ -5,7 +5,7 @@ measures are the same functions; nothing in the loop over the steps waits for th
 the same alone and in any batch: all operations on it are along its own row, by one thread.
 """
 
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from itertools import groupby
@@ -14,14 +14,16 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.optim.adamw import adamw
 
-from fgrpo.simulate.config import RunConfig
-from fgrpo.simulate.metrics import GROUP_MEASURES, GroupStatistics, group_metrics, policy_metrics
+from fgrpo.simulate import updates
+from fgrpo.simulate.config import RunConfig, UpdateConfig
+from fgrpo.simulate.metrics import GROUP_MEASURES, GroupStatistics, PolicyMeasures, group_metrics
 from fgrpo.simulate.policy import initial_logits
 from fgrpo.simulate.sampling import DRAWS_AT_ONCE
 from fgrpo.simulate.torch_draws import add_draws, step_keys
 from fgrpo.simulate.trajectory import MEASURES, Trajectory
-from fgrpo.simulate.updates import OPTIMIZERS, SUCCESS_ESTIMATES, SURROGATES, WEIGHTS, Estimator, weighted_group
+from fgrpo.simulate.updates import SUCCESS_ESTIMATES, SURROGATES, WEIGHTS, Estimator, weighted_group
 
 ENGINE = "torch"
 
@@ -64,7 +66,7 @@ def _runs_at_once(largest: RunConfig, device: str) -> int:
     free, needed = torch.cuda.mem_get_info(device)[0], bytes_needed(largest)
     if needed > free:
         raise ValueError(
-            f"a run must fit in the memory of the GPU, got one that needs {needed / 1e9:.3g} GB of {free / 1e9:.3g} GB: "
+            f"a run must fit in the memory of the GPU, got one that needs {needed / 1e9:.3g} of {free / 1e9:.3g} GB: "
             "pass fewer actions, or device='cpu'"
         )
     return free // needed
@@ -92,16 +94,11 @@ def simulate_batch(configs: list[RunConfig], device: str = "cpu") -> list[Trajec
         table = _measure(configs, torch.device(device)).cpu().numpy()
     name = device if device == "cpu" else f"{device} ({torch.cuda.get_device_name(device)})"
     step = torch.tensor(configs[0].recorded_steps).numpy()
-    return [
-        Trajectory(
-            config=config,
-            engine=ENGINE,
-            step=step.copy(),
-            device=name,
-            **{measure: table[:, column, run].copy() for column, measure in enumerate(MEASURES)},
-        )
-        for run, config in enumerate(configs)
-    ]
+    trajectories = []
+    for run, config in enumerate(configs):
+        columns: dict[str, Any] = {measure: table[:, column, run].copy() for column, measure in enumerate(MEASURES)}
+        trajectories.append(Trajectory(config=config, engine=ENGINE, step=step.copy(), device=name, **columns))
+    return trajectories
 
 
 def _measure(configs: list[RunConfig], device: torch.device) -> Tensor:
@@ -114,13 +111,14 @@ def _measure(configs: list[RunConfig], device: torch.device) -> Tensor:
 
     # the run as the rules see it: what differs within the batch is a column of numbers
     group_size = per_run([one.group_size for one in configs])
-    columns = {"group_size": group_size, "gamma": per_run([one.gamma for one in configs], COPIES)}
-    run = SimpleNamespace(**{**{name: getattr(first, name) for name in first.to_dict()}, **columns})
+    of_weight = ("gamma", "weight_scale", "weight_alpha", "weight_threshold", "weight_low")
+    columns = {name: per_run([getattr(one, name) for one in configs], COPIES) for name in of_weight}
+    run: Any = SimpleNamespace(**{**vars(first), **columns, "group_size": group_size})
     rows_of_size = _rows_of_size(configs)
     keys = step_keys(configs, first.steps).to(device)
 
-    start = torch.from_numpy(initial_logits(policy)).to(device).repeat(runs, 1)
-    logits = start.clone()
+    logits = torch.from_numpy(initial_logits(policy)).to(device).repeat(runs, 1)
+    measure = PolicyMeasures(logits, correct, torch)
     probabilities, cumulative, gradient, counts, before = (torch.empty_like(logits) for _ in range(5))
     surrogate = SURROGATES[first.update.surrogate]
     optimizer = OPTIMIZERS[first.update.optimizer](first.update, lambda: torch.zeros_like(logits))
@@ -129,7 +127,7 @@ def _measure(configs: list[RunConfig], device: torch.device) -> Tensor:
     zero = torch.zeros(runs, dtype=torch.float64, device=device)
     groups, none_yet = GroupStatistics(zero), dict.fromkeys(GROUP_MEASURES, zero / 0.0)
     table = torch.empty((len(first.recorded_steps), len(MEASURES), runs), dtype=torch.float64, device=device)
-    _record(table[0], {**policy_metrics(logits, start, correct, torch), **groups.take(), **none_yet})
+    _record(table[0], {**measure(logits), **groups.take(), **none_yet})
     records = 1
 
     for step in range(1, first.steps + 1):
@@ -148,7 +146,8 @@ def _measure(configs: list[RunConfig], device: torch.device) -> Tensor:
 
         group = weighted_group(first, counts, group_size, empirical_success_rate, weight)
         surrogate(group, probabilities, gradient)
-        before.copy_(logits)
+        if step in recorded:
+            before.copy_(logits)
         optimizer.ascend(logits, gradient)
 
         active = ((empirical_success_rate > 0) & (empirical_success_rate < 1))[:, 0]
@@ -156,8 +155,7 @@ def _measure(configs: list[RunConfig], device: torch.device) -> Tensor:
         if step in recorded:
             moved = logits - before
             of_group = group_metrics(group, active, policy.leaves, probabilities, moved, tail_miss_probability, torch)
-            of_policy = policy_metrics(logits, start, correct, torch)
-            _record(table[records], {**of_policy, **groups.take(), **of_group})
+            _record(table[records], {**measure(logits), **groups.take(), **of_group})
             records += 1
     return table
 
@@ -210,6 +208,39 @@ def _ema(run: Any) -> Estimator:
 
 # theory's checks would wait for the device
 ESTIMATES = {**SUCCESS_ESTIMATES, "shrunk": _shrunk, "ema": _ema}
+
+
+class FusedAdam:
+    """As fgrpo.simulate.updates.Adam, in one pass over the actions."""
+
+    def __init__(self, update: UpdateConfig, zeros: Callable[[], Tensor]) -> None:
+        """Starts with zero moments; `zeros` makes them, in the shape of the logits."""
+        self._update = update
+        self._mean, self._mean_square = zeros(), zeros()
+        self._steps = torch.zeros((), device=self._mean.device)
+
+    def ascend(self, logits: Tensor, gradient: Tensor) -> None:
+        """Moves `logits` in place by one step."""
+        update = self._update
+        adamw(
+            [logits],
+            [gradient],
+            [self._mean],
+            [self._mean_square],
+            [],
+            [self._steps],
+            fused=True,
+            amsgrad=False,
+            maximize=True,
+            lr=update.learning_rate,
+            beta1=update.betas[0],
+            beta2=update.betas[1],
+            eps=update.eps,
+            weight_decay=update.weight_decay,
+        )
+
+
+OPTIMIZERS = {**updates.OPTIMIZERS, "adam": FusedAdam}
 
 
 @contextmanager

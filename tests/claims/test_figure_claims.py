@@ -121,7 +121,9 @@ def test_numbers_of_the_leaf_curve() -> None:
 def test_missing_runs_are_named() -> None:
     table = evidence().results
     without = Evidence(table[table["reading"] == DEFAULT_READING], PolicyConfig(), 1000)
-    with pytest.raises(ValueError, match=r"reading 'appendix_j_literal' and 1000 steps, got none: run `fgrpo reproduce`"):
+    with pytest.raises(
+        ValueError, match=r"reading 'appendix_j_literal' and 1000 steps, got none: run `fgrpo reproduce`"
+    ):
         CLAIMS["E7"].check(without)
 
 

@@ -37,7 +37,9 @@ def test_tail_miss_json(capsys: pytest.CaptureFixture[str]) -> None:
     assert answer == {"peak_group_size": None, "rows": [row]}
 
 
-@pytest.mark.parametrize(("mu", "tau", "words"), [("0.5", "0.5", "no group size has"), ("0.5", "0", "a region of no mass")])
+@pytest.mark.parametrize(
+    ("mu", "tau", "words"), [("0.5", "0.5", "no group size has"), ("0.5", "0", "a region of no mass")]
+)
 def test_tail_miss_without_a_peak(capsys: pytest.CaptureFixture[str], mu: str, tau: str, words: str) -> None:
     assert main(["tail-miss", "--success-rate", mu, "--rare-mass", tau]) == 0
     assert capsys.readouterr().out.splitlines()[-1].startswith(words)
@@ -51,7 +53,10 @@ def test_tail_miss_without_a_peak(capsys: pytest.CaptureFixture[str], mu: str, t
         (["tail-miss", "--success-rate", "2", "--rare-mass", "0"], "success_rate must be between 0 and 1, got 2.0"),
         (["tail-miss", "--success-rate", "nan", "--rare-mass", "0"], "success_rate must be between 0 and 1, got nan"),
         (["tail-miss", "--success-rate", ".1", "--rare-mass", ".2"], "rare_mass must be at most success_rate"),
-        (["tail-miss", "--success-rate", ".1", "--rare-mass", ".1", "--group-size", "2,x"], "--group-size must be whole"),
+        (
+            ["tail-miss", "--success-rate", ".1", "--rare-mass", ".1", "--group-size", "2,x"],
+            "--group-size must be whole",
+        ),
         (["tail-miss", "--success-rate", ".1", "--rare-mass", ".1", "--group-size", "-2"], "group_size must be 0 or"),
         (["figure", "7"], "not one of"),
         (["reproduce", "--workers", "0"], "workers must be"),

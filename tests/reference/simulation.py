@@ -10,6 +10,18 @@ import torch
 
 from fgrpo.simulate.engine_reference import simulate
 
+# changes to the default run that between them use every rule, weight and estimate
+RULES = {
+    "figure_matching": {},
+    "appendix_j_literal": {"gamma": 0.7},
+    "raw rewards": {"surrogate": "linear_distinct", "optimizer": "sgd", "learning_rate": 5.0, "gamma": 0.7},
+    "std, signs": {"advantage_scale": "std", "optimizer": "signsgd", "weight": "hard_upweight", "weight_alpha": 2.0},
+    "shrunk": {"optimizer": "rmsprop", "success_estimate": "shrunk", "prior_correct": 3.0, "gamma": 0.7},
+    "ema": {"success_estimate": "ema", "weight": "step", "weight_low": 0.1, "weight_threshold": 0.55},
+    "population": {"success_estimate": "population", "gamma": 2.0, "advantage_scale": "std"},
+    "control": {"weight": "constant", "weight_scale": 0.3, "optimizer": "sgd", "surrogate": "linear"},
+}
+
 
 def surrogate_gradient(logits, counts, rewards, weight, *, surrogate, scale_eps=None):
     """Gradient in the logits by automatic differentiation of the surrogate, summed over the single rollouts.

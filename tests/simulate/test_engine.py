@@ -10,7 +10,7 @@ from fgrpo.simulate import PolicyClass, PolicyConfig, RunConfig, engine_referenc
 from fgrpo.simulate.config import PRESETS
 from fgrpo.simulate.engine_reference import simulate
 from fgrpo.simulate.metrics import GROUP_MEASURES
-from fgrpo.simulate.policy import initial_logits, initial_masses
+from fgrpo.simulate.policy import initial_logits, initial_masses, softmax
 from fgrpo.theory import tail_miss_probability
 from fgrpo.theory.mass_dynamics import unsampled_correct_mass_change
 from reference import simulation
@@ -20,16 +20,6 @@ METRICS = [
     *("correct_mass", "retained_mass", "entropy", "correct_entropy", "correct_overlap", "share_improved"),
     *("worst_drop", "anchor_mass", "active_share", "mean_weight", "distinct_correct", *GROUP_MEASURES),
 ]
-RULES = {
-    "figure_matching": {},
-    "appendix_j_literal": {"gamma": 0.7},
-    "raw rewards": {"surrogate": "linear_distinct", "optimizer": "sgd", "learning_rate": 5.0, "gamma": 0.7},
-    "std, signs": {"advantage_scale": "std", "optimizer": "signsgd", "weight": "hard_upweight", "weight_alpha": 2.0},
-    "shrunk": {"optimizer": "rmsprop", "success_estimate": "shrunk", "prior_correct": 3.0, "gamma": 0.7},
-    "ema": {"success_estimate": "ema", "weight": "step", "weight_low": 0.25, "weight_threshold": 0.55},
-    "population": {"success_estimate": "population", "gamma": 2.0, "advantage_scale": "std"},
-    "control": {"weight": "constant", "weight_scale": 0.3, "optimizer": "sgd", "surrogate": "linear"},
-}
 
 
 def small(preset="figure_matching", **changes):
@@ -59,11 +49,11 @@ def literal_optimizer(config, parameter):
     )
 
 
-@pytest.mark.parametrize("rule", RULES)
+@pytest.mark.parametrize("rule", simulation.RULES)
 def test_follows_the_literal_method_step_by_step(rule):
     """Four steps with the sampler's own draws; gradient by autograd, optimizers of torch, measures written out."""
     preset = rule if rule in PRESETS else "figure_matching"
-    config = small(preset, group_size=6, steps=4, record_every=1, actions=12, correct=4, **RULES[rule])
+    config = small(preset, group_size=6, steps=4, record_every=1, actions=12, correct=4, **simulation.RULES[rule])
     update, correct = config.update, config.policy.correct
     rng = np.random.Generator(np.random.PCG64(config.stream_key))
     start = initial_logits(config.policy)
@@ -137,23 +127,14 @@ def test_a_longer_run_repeats_the_first_steps_of_a_shorter_one_bit_for_bit(gamma
 
 @pytest.mark.parametrize("preset", ["figure_matching", "appendix_j_literal"])
 @pytest.mark.parametrize("wrong_logit", [-60.0, 60.0])
-def test_a_homogeneous_first_group_leaves_the_logits_exactly_unchanged(monkeypatch, preset, wrong_logit):
+def test_a_homogeneous_first_group_leaves_the_logits_exactly_unchanged(preset, wrong_logit):
     # with wrong logits this far off, every group is all-correct or all-wrong
-    seen = []
-    measure = engine_reference.policy_metrics
-
-    def spy(logits, *rest):
-        seen.append(logits.copy())
-        return measure(logits, *rest)
-
-    monkeypatch.setattr(engine_reference, "policy_metrics", spy)
     config = small(preset, steps=3, wrong_logit=wrong_logit, weight_decay=0.0)
-    trajectory = simulate(config)
+    trajectory = simulate(config, snapshots=(0, 1, 2, 3))
     assert trajectory.active_share[-1] == 0.0
     assert np.isnan(trajectory.mean_weight[-1])
-    assert len(seen) == 2
-    for logits in seen:
-        np.testing.assert_array_equal(logits, initial_logits(config.policy))
+    for snapshot in trajectory.snapshots:
+        np.testing.assert_array_equal(snapshot, softmax(initial_logits(config.policy)))
 
 
 def test_group_size_1_is_never_active():
@@ -256,7 +237,7 @@ def martingale_z(trajectories, expected):
 @pytest.mark.parametrize("rule", ["figure_matching", "raw rewards"])
 def test_lemma_3_1_holds_along_the_path_and_wrong_forms_do_not(rule):
     """Observed minus expected is a martingale: z is N(0, 1), so a right simulator fails with probability 6e-5."""
-    config = small(group_size=4, steps=20, record_every=1, actions=64, correct=20, **RULES[rule])
+    config = small(group_size=4, steps=20, record_every=1, actions=64, correct=20, **simulation.RULES[rule])
     trajectories = [simulate(dataclasses.replace(config, seed=seed), snapshots=range(20)) for seed in range(150)]
     assert abs(martingale_z(trajectories, lambda one: one.leaf_tail_miss_probability[1:])) < 4
 

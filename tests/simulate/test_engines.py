@@ -31,7 +31,6 @@ def sparse(monkeypatch):
     module.supports = lambda config: config.group_size < 100
     module.bytes_needed = lambda config: config.group_size
     monkeypatch.setitem(sys.modules, "fgrpo.simulate.sparse", module)
-    monkeypatch.setattr("fgrpo.simulate.sparse", module, raising=False)
     other = dataclasses.replace(engines.ENGINES["sparse"], modules=())
     monkeypatch.setitem(engines.ENGINES, "sparse", other)
 
@@ -57,7 +56,7 @@ def test_auto_takes_sparse_where_it_has_what_the_run_names_else_the_reference():
     assert simulate(run(8), snapshots=(0,)).engine == "reference"
     assert simulate(run(8), device="cpu").engine == "sparse"
     assert [one.engine for one in simulate_many([run(128), run(8)])] == ["reference", "sparse"]
-    with pytest.raises(ValueError, match="engine 'sparse' must have what the run names, got .*: choose engine='ref"):
+    with pytest.raises(ValueError, match=r"engine 'sparse' must have what the run names, got .*: choose engine='ref"):
         simulate(run(128), engine="sparse")
 
 
@@ -65,7 +64,9 @@ def test_auto_takes_sparse_where_it_has_what_the_run_names_else_the_reference():
 def test_without_the_others_auto_is_the_reference_and_they_are_refused_in_one_line():
     assert simulate(run()).engine == "reference"
     for name in ("sparse", "torch"):
-        with pytest.raises(ValueError, match=f"engine '{name}' needs .*got no no_such_module: choose engine='reference'"):
+        with pytest.raises(
+            ValueError, match=f"engine '{name}' needs .*got no no_such_module: choose engine='reference'"
+        ):
             simulate(run(), engine=name)
 
 
@@ -74,7 +75,10 @@ def test_without_the_others_auto_is_the_reference_and_they_are_refused_in_one_li
     [
         ({"engine": "spares"}, "engine must be one of .*got 'spares': did you mean 'sparse'"),
         ({"engine": None}, "engine must be one of"),
-        ({"engine": "torch", "snapshots": (1,)}, "engine 'torch' must take .*got snapshots, .*choose engine='reference'"),
+        (
+            {"engine": "torch", "snapshots": (1,)},
+            "engine 'torch' must take .*got snapshots, .*choose engine='reference'",
+        ),
         ({"engine": "torch", "logits": [0.0]}, "engine 'torch' must take .*got logits"),
         ({"device": "gpu"}, "device must be 'cpu' or 'cuda', got 'gpu'"),
         ({"device": "cuda:x"}, "device must be 'cpu' or 'cuda'"),
@@ -89,7 +93,7 @@ def test_what_cannot_be_is_refused_in_one_line(options, message):
 @pytest.mark.parametrize("engine", ["auto", "torch", "reference"])
 def test_a_gpu_that_is_not_there_is_refused_in_one_line(monkeypatch, engine):
     monkeypatch.setattr(engines, "cuda_available", lambda: False)
-    with pytest.raises(ValueError, match="device must be there, got 'cuda' and no CUDA GPU .*: pass 'cpu'"):
+    with pytest.raises(ValueError, match=r"device must be there, got 'cuda' and no CUDA GPU .*: pass 'cpu'"):
         simulate(run(), engine=engine, device="cuda")
 
 
@@ -98,7 +102,7 @@ def test_with_a_gpu_auto_is_torch_and_other_engines_take_no_gpu(monkeypatch):
     for device in (None, "cuda", "cuda:1"):
         options = {} if device is None else {"device": device}
         assert engines.choose_engine(run(), "auto", options) == ("torch", options)
-    with pytest.raises(ValueError, match="engine 'reference' must take .*got device"):
+    with pytest.raises(ValueError, match=r"engine 'reference' must take .*got device"):
         simulate(run(), engine="reference", device="cuda")
     assert simulate(run(), device="cpu").device == "cpu"
 
@@ -112,7 +116,9 @@ def test_a_driver_without_torch_is_no_gpu(monkeypatch):
 def test_a_run_that_cannot_fit_in_memory_is_refused_before_it_starts(monkeypatch):
     huge = run(2, actions=2**31 - 1)
     monkeypatch.setattr(engines, "memory_in_bytes", lambda: 16 * 10**9)
-    with pytest.raises(ValueError, match=r"needs 344 GB of 16 GB with engine 'reference': pass fewer actions") as refused:
+    with pytest.raises(
+        ValueError, match=r"needs 344 GB of 16 GB with engine 'reference': pass fewer actions"
+    ) as refused:
         simulate(huge, engine="reference")
     assert "\n" not in str(refused.value)
     with pytest.raises(ValueError, match="must fit in memory"):
@@ -128,11 +134,15 @@ def test_memory_is_what_the_system_says():
 
 
 def test_more_rollouts_than_can_be_counted_are_refused():
-    with pytest.raises(ValueError, match="group_size must be a whole number between 1 and 2147483647, got 2147483648: "):
+    with pytest.raises(
+        ValueError, match="group_size must be a whole number between 1 and 2147483647, got 2147483648: "
+    ):
         run(2**31)
 
 
-@pytest.mark.parametrize("how", [{}, {"workers": 2}, {"executor": ThreadPoolExecutor(2)}], ids=["here", "two", "threads"])
+@pytest.mark.parametrize(
+    "how", [{}, {"workers": 2}, {"executor": ThreadPoolExecutor(2)}], ids=["here", "two", "threads"]
+)
 def test_many_runs_come_in_their_order_whatever_computes_them(how):
     configs = [run(2), run(512), run(8, seed=3), run(2), run(64)]
     many = simulate_many(iter(configs), engine="reference", **how)
