@@ -83,7 +83,8 @@ def simulate(config: RunConfig, *, logits: Any = None, snapshots: Sequence[int] 
         active = 0 < empirical_success_rate < 1
         groups.add(active, weight, int(np.count_nonzero(counts[:correct])))
         if step in recorded_steps:
-            of_group = group_metrics(group, active, policy.leaves, probabilities, logits - before)
+            moved = np.subtract(logits, before, out=before)
+            of_group = group_metrics(group, active, policy.leaves, probabilities, moved)
             records.append({**measure(logits), **groups.take(), **of_group})
         if step in kept:
             policies[step] = softmax(logits)

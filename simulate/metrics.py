@@ -24,11 +24,13 @@ def entropy(logits: Array, xp: Any = np) -> Array:
 
 
 def _softmax_and_entropy(logits: Array, xp: Any) -> tuple[Array, Array]:
+    # in place where it can be: fresh pages for arrays of this size cost more than the arithmetic on them
     shifted = logits - xp.amax(logits, axis=-1, keepdims=True)
-    weights = xp.exp(shifted)
-    total = weights.sum(axis=-1, keepdims=True)
-    probabilities = weights / total
-    return probabilities, xp.log(total)[..., 0] - (probabilities * shifted).sum(axis=-1)
+    probabilities = xp.exp(shifted)
+    total = probabilities.sum(axis=-1, keepdims=True)
+    probabilities /= total
+    shifted *= probabilities
+    return probabilities, xp.log(total)[..., 0] - shifted.sum(axis=-1)
 
 
 class PolicyMeasures:
@@ -89,15 +91,16 @@ def mass_change(probabilities: Array, step: Array, inside: Array, xp: Any = np) 
 
     Args:
         probabilities: p, shape [..., actions].
-        step: dz, shape [..., actions].
+        step: dz, shape [..., actions]; used up.
         inside: Flags of S for the first actions, shape [..., correct]; no later action is in S.
         xp: numpy or torch.
     """
-    tilt = step - (probabilities * step).sum(axis=-1, keepdims=True)
+    step -= (probabilities * step).sum(axis=-1, keepdims=True)
     # far above the mean (only a rare action can be) exp would overflow: take the largest step as the origin instead
-    highest = xp.amax(tilt, axis=-1, keepdims=True) - 600.0
-    tilt -= highest * (highest > 0)
-    gain = probabilities * xp.expm1(tilt)
+    highest = xp.amax(step, axis=-1, keepdims=True) - 600.0
+    step -= highest * (highest > 0)
+    gain = xp.expm1(step, out=step)
+    gain *= probabilities
     flagged = inside.shape[-1]
 
     def inside_and_rest(values: Array) -> tuple[Array, Array]:
@@ -128,7 +131,7 @@ def group_metrics(
         active: Whether it has both right and wrong rollouts.
         leaves: Which actions are the leaves.
         probabilities: Policy that the group was drawn from, shape [..., actions].
-        step: What the update then added to the logits, shape [..., actions].
+        step: What the update then added to the logits, shape [..., actions]; used up.
         tail_miss: `fgrpo.theory.tail_miss_probability`, or the same for torch.
         xp: numpy or torch.
 

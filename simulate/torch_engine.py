@@ -153,7 +153,7 @@ def _measure(configs: list[RunConfig], device: torch.device) -> Tensor:
         active = ((empirical_success_rate > 0) & (empirical_success_rate < 1))[:, 0]
         groups.add(active, weight[:, 0], (counts[:, :correct] > 0).sum(-1))
         if step in recorded:
-            moved = logits - before
+            moved = torch.sub(logits, before, out=before)
             of_group = group_metrics(group, active, policy.leaves, probabilities, moved, tail_miss_probability, torch)
             _record(table[records], {**measure(logits), **groups.take(), **of_group})
             records += 1
