@@ -5,13 +5,23 @@ import itertools
 import math
 
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.stats
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from fgrpo import theory
-from fgrpo.simulate import PolicyConfig, RunConfig, engine_reference, simulate, simulate_many, torch_draws, torch_engine
+from fgrpo.simulate import (
+    PolicyConfig,
+    RunConfig,
+    engine_reference,
+    run_sweep,
+    simulate,
+    simulate_many,
+    torch_draws,
+    torch_engine,
+)
 from fgrpo.simulate.config import PRESETS
 from fgrpo.simulate.policy import initial_logits, softmax
 from fgrpo.simulate.torch_draws import add_draws, random_words, step_keys
@@ -261,3 +271,11 @@ def test_rules_that_replace_those_of_the_registries_are_few():
         "shrunk",
         "ema",
     }
+
+
+def test_a_sweep_by_this_engine_does_not_depend_on_the_processes(tmp_path):
+    configs = [run(group_size=n, seed=seed, steps=5) for n in (2, 300) for seed in (0, 1)]
+    tables = [run_sweep(configs, tmp_path / str(n), engine="torch", device="cpu", workers=n) for n in (1, 2)]
+    pd.testing.assert_frame_equal(*tables)
+    assert set(tables[0]["engine"]) == {"torch"}
+    assert set(tables[0]["device"]) == {"cpu"}
