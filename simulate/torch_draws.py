@@ -1,5 +1,7 @@
 """Exact multinomial sampling of many runs at once, from random numbers that are a function of run, step and draw."""
 
+from functools import lru_cache
+
 import numpy as np
 import torch
 from torch import Tensor
@@ -32,14 +34,18 @@ def random_words(keys: Tensor, first: int, number: int) -> Tensor:
 
     Source: Steele, Lea and Flood 2014, SplitMix64; a key is its state, and word k is the state k + 1 steps later.
     """
-    counters = torch.arange(first + 1, first + number + 1, device=keys.device)
-    words = keys[..., None] + counters * GOLDEN
+    words = keys[..., None] + _increments(first, number, keys.device)
     words ^= _shifted(words, 30)
     words *= FIRST_FACTOR
     words ^= _shifted(words, 27)
     words *= SECOND_FACTOR
     words ^= _shifted(words, 31)
     return words
+
+
+@lru_cache(maxsize=32)
+def _increments(first: int, number: int, device: torch.device) -> Tensor:
+    return torch.arange(first + 1, first + number + 1, device=device) * GOLDEN
 
 
 def _shifted(words: Tensor, by: int) -> Tensor:

@@ -135,7 +135,7 @@ def _measure(configs: list[RunConfig], device: torch.device) -> Tensor:
         probabilities.exp_()
         torch.cumsum(probabilities, -1, out=cumulative)
         total = cumulative[:, -1:]
-        probabilities /= total
+        probabilities *= 1.0 / total  # a third of the time of a division by it
         counts.zero_()
         for size, rows in rows_of_size:
             add_draws(counts[rows], cumulative[rows], size, keys[step - 1, rows])
