@@ -1,13 +1,14 @@
 """Simulation of the paper's softmax policy: everything can be computed, every action, every step."""
 
-from fgrpo.simulate.config import PolicyConfig, RunConfig, UpdateConfig
-from fgrpo.simulate.engine_reference import simulate
+from fgrpo.simulate.config import PolicyClass, PolicyConfig, RunConfig, UpdateConfig
+from fgrpo.simulate.engines import simulate, simulate_many
 from fgrpo.simulate.store import load_results
 from fgrpo.simulate.summary import collapse_zone
 from fgrpo.simulate.sweep import paper_sweep, run_sweep
 from fgrpo.simulate.trajectory import Trajectory
 
 __all__ = [
+    "PolicyClass",
     "PolicyConfig",
     "RunConfig",
     "Trajectory",
@@ -17,4 +18,5 @@ __all__ = [
     "paper_sweep",
     "run_sweep",
     "simulate",
+    "simulate_many",
 ]

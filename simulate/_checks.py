@@ -12,6 +12,12 @@ from fgrpo.theory._validation import FloatArray
 LARGEST_COUNT = 2**31 - 1
 
 
+def assign(config: Any, **values: Any) -> None:
+    """Sets fields of a frozen dataclass: for its own __post_init__, which normalises what it was given."""
+    for name, value in values.items():
+        object.__setattr__(config, name, value)
+
+
 def whole_number(name: str, value: Any, way_out: str, *, minimum: int, maximum: int | None = LARGEST_COUNT) -> int:
     """`value` as int in [minimum, maximum]; Python and numpy integers only."""
     whole = isinstance(value, numbers.Integral) and not isinstance(value, bool)

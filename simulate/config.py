@@ -2,22 +2,22 @@
 
 import hashlib
 import json
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import MISSING, asdict, dataclass, field, fields, is_dataclass, replace
 from typing import Any, Self, TypeVar
 
-from fgrpo.simulate._checks import known_name, number, whole_number
+from fgrpo.simulate._checks import assign, known_name, number, whole_number
+from fgrpo.simulate.policy_config import PolicyClass, PolicyConfig
 from fgrpo.simulate.updates import ADVANTAGE_SCALES, OPTIMIZERS, SUCCESS_ESTIMATES, SURROGATES, WEIGHTS
-from fgrpo.theory._validation import finite, non_negative, positive
+from fgrpo.theory._validation import FloatArray, finite, non_negative, positive, probability
 
-# Part of every run id: raise it when the same configuration starts to mean another computation.
-CONFIG_SCHEMA = 1
+__all__ = ["CONFIG_SCHEMA", "PRESETS", "PolicyClass", "PolicyConfig", "RunConfig", "UpdateConfig"]
+
+# Part of every run id. Ids and random streams are digests of the fields that differ from their defaults, so a field
+# that is added later changes nothing for runs that leave it at its default. Raise the schema when the same
+# configuration starts to mean another computation: when a default changes, or what a name stands for.
+CONFIG_SCHEMA = 2
 
 Kind = TypeVar("Kind", "PolicyConfig", "UpdateConfig")
-
-
-def _assign(config: "PolicyConfig | UpdateConfig | RunConfig", **values: Any) -> None:
-    for name, value in values.items():
-        object.__setattr__(config, name, value)
 
 
 def _instance(name: str, value: Any, kind: type[Kind]) -> Kind:
@@ -36,42 +36,6 @@ def _betas(value: Any) -> tuple[float, float]:
 
 
 @dataclass(frozen=True)
-class PolicyConfig:
-    """The start: a softmax policy whose actions fall into three classes of equal logits.
-
-    Attributes:
-        actions: Number of actions.
-        correct: Number of correct ones, 1 <= correct < actions; the first of them is the anchor.
-        anchor_logit: Logit of the anchor, finite.
-        correct_logit: Logit of each other correct action, finite.
-        wrong_logit: Logit of each wrong action, finite.
-
-    Raises:
-        ValueError: If a value is outside its range.
-
-    Source: Appendix J (v1 and v2).
-    """
-
-    actions: int = 128_000
-    correct: int = 10_000
-    anchor_logit: float = 5.0
-    correct_logit: float = 3.0
-    wrong_logit: float = 0.0
-
-    def __post_init__(self) -> None:
-        """Checks and normalises the values."""
-        actions = whole_number("actions", self.actions, "pass the number of actions", minimum=2)
-        _assign(self, actions=actions)
-        _assign(self, correct=whole_number("correct", self.correct, "pass the number of correct actions", minimum=1))
-        if self.correct >= self.actions:
-            raise ValueError(
-                f"correct must be below actions, got {self.correct} of {self.actions}: leave at least one wrong action"
-            )
-        for name in ("anchor_logit", "correct_logit", "wrong_logit"):
-            _assign(self, **{name: number(name, getattr(self, name), finite, "pass a finite logit")})
-
-
-@dataclass(frozen=True)
 class UpdateConfig:
     """How a group changes the logits.
 
@@ -85,9 +49,11 @@ class UpdateConfig:
         advantage_scale: What the centred rewards are divided by, see ADVANTAGE_SCALES.
         reward_correct: R_c, finite.
         reward_wrong: R_w, finite, below `reward_correct`.
+        scale_eps: Added to the standard deviation of the rewards where `advantage_scale` is "std", above 0.
 
     Raises:
-        ValueError: If a value is outside its range or a name is unknown.
+        ValueError: If a value is outside its range, a name is unknown, or raw rewards (surrogate "linear_distinct") are
+            to be scaled.
 
     Source: Appendix J (v1 and v2) leaves surrogate, betas, eps and decay open; the defaults are the reading that draws
     its figure.
@@ -102,13 +68,14 @@ class UpdateConfig:
     advantage_scale: str = "none"
     reward_correct: float = 1.0
     reward_wrong: float = -1.0
+    scale_eps: float = 1e-4
 
     def __post_init__(self) -> None:
         """Checks and normalises the values."""
         known_name("surrogate", self.surrogate, SURROGATES)
         known_name("optimizer", self.optimizer, OPTIMIZERS)
         known_name("advantage_scale", self.advantage_scale, ADVANTAGE_SCALES)
-        _assign(
+        assign(
             self,
             learning_rate=number("learning_rate", self.learning_rate, positive, "pass a step size such as 0.01"),
             betas=_betas(self.betas),
@@ -116,7 +83,13 @@ class UpdateConfig:
             weight_decay=number("weight_decay", self.weight_decay, non_negative, "pass 0 for no decay"),
             reward_correct=number("reward_correct", self.reward_correct, finite, "pass a finite reward"),
             reward_wrong=number("reward_wrong", self.reward_wrong, finite, "pass a finite reward"),
+            scale_eps=number("scale_eps", self.scale_eps, positive, "pass a small positive number such as 1e-4"),
         )
+        if self.surrogate == "linear_distinct" and self.advantage_scale != "none":
+            raise ValueError(
+                "advantage_scale must be 'none' for the surrogate 'linear_distinct', which takes raw rewards, got "
+                f"{self.advantage_scale!r}: leave it out, or choose a surrogate with advantages"
+            )
         if self.reward_correct <= self.reward_wrong:
             raise ValueError(
                 f"reward_correct must be above reward_wrong, got {self.reward_correct} <= {self.reward_wrong}: "
@@ -148,6 +121,13 @@ class RunConfig:
         success_estimate: Success rate that the weight sees, see SUCCESS_ESTIMATES.
         policy: The start.
         update: The update rule.
+        weight_scale: The weight, if `weight` is "constant": at least 0; 1 leaves the update as it is.
+        weight_alpha: Extra weight of a prompt that is never solved, if `weight` is "hard_upweight": at least 0.
+        weight_threshold: Success estimate up to which the weight is 1, if `weight` is "step": in [0, 1].
+        weight_low: Weight above that threshold, at least 0.
+        prior_correct: Pseudo-count of correct rollouts, if `success_estimate` is "shrunk": above 0.
+        prior_wrong: Pseudo-count of wrong rollouts, above 0.
+        ema_rate: Share of the newest group, if `success_estimate` is "ema": in (0, 1].
 
     Raises:
         ValueError: If a value is outside its range or a name is unknown.
@@ -162,12 +142,19 @@ class RunConfig:
     success_estimate: str = "empirical"
     policy: PolicyConfig = field(default_factory=PolicyConfig)
     update: UpdateConfig = field(default_factory=UpdateConfig)
+    weight_scale: float = 1.0
+    weight_alpha: float = 1.0
+    weight_threshold: float = 0.5
+    weight_low: float = 0.0
+    prior_correct: float = 1.0
+    prior_wrong: float = 1.0
+    ema_rate: float = 0.2
 
     def __post_init__(self) -> None:
         """Checks and normalises the values."""
         known_name("weight", self.weight, WEIGHTS)
         known_name("success_estimate", self.success_estimate, SUCCESS_ESTIMATES)
-        _assign(
+        assign(
             self,
             group_size=whole_number("group_size", self.group_size, "pass the number of rollouts per prompt", minimum=1),
             gamma=number("gamma", self.gamma, non_negative, "pass a focal exponent such as 0, 0.5 or 1"),
@@ -177,6 +164,14 @@ class RunConfig:
         )
         _instance("policy", self.policy, PolicyConfig)
         _instance("update", self.update, UpdateConfig)
+        for name in ("weight_scale", "weight_alpha", "weight_low"):
+            assign(self, **{name: number(name, getattr(self, name), non_negative, "pass a weight such as 0.5 or 1")})
+        for name in ("prior_correct", "prior_wrong"):
+            assign(self, **{name: number(name, getattr(self, name), positive, "1 and 1 is the uniform prior")})
+        for name in ("weight_threshold", "ema_rate"):
+            assign(self, **{name: number(name, getattr(self, name), _share, "pass a share such as 0.5")})
+        if self.ema_rate == 0:
+            raise ValueError("ema_rate must be above 0, got 0.0: pass the share of the newest group, 1 for no history")
 
     @classmethod
     def preset(cls, name: str, **changes: Any) -> Self:
@@ -243,17 +238,21 @@ class RunConfig:
     @property
     def run_id(self) -> str:
         """16 hexadecimal digits: equal for equal configurations, different for different ones (64 bits of SHA-256)."""
-        return _digest({"schema": CONFIG_SCHEMA, "config": self.to_dict()})[:16]
+        return _digest({"schema": CONFIG_SCHEMA, "config": _differing(self)})[:16]
 
     @property
     def stream_key(self) -> int:
-        """Seed of the random stream, 256 bits: a function of all fields but `steps` and `record_every`.
+        """Seed of the random stream, 256 bits: a function of all fields but `steps`, `record_every` and `leaf_class`.
 
-        So a longer run repeats the first steps of a shorter one exactly, and recording more often changes nothing.
+        So a longer run repeats the first steps of a shorter one exactly, and recording more changes nothing.
         """
-        values = self.to_dict()
-        del values["steps"], values["record_every"]
-        return int(_digest(values), 16)
+        differing = _differing(replace(self, policy=replace(self.policy, leaf_class=None)))
+        return int(_digest({name: differing[name] for name in differing if name not in ("steps", "record_every")}), 16)
+
+    @property
+    def recorded_steps(self) -> list[int]:
+        """Steps after which the policy is recorded: 0, each multiple of `record_every`, and the last."""
+        return [*range(0, self.steps, self.record_every), self.steps]
 
     @property
     def reading(self) -> str:
@@ -272,6 +271,24 @@ def _take(changes: dict[str, Any], names: list[str]) -> dict[str, Any]:
 def _refuse_unknown_fields(kind: type, values: dict[str, Any]) -> None:
     for key in values:
         known_name(f"a field of {kind.__name__}", key, _field_names(kind))
+
+
+def _share(name: str, value: Any, way_out: str) -> FloatArray:
+    return probability(name, value)
+
+
+def _differing(config: Any) -> dict[str, Any]:
+    """The fields that differ from their defaults as plain values, likewise within the dataclasses that they hold."""
+    differing: dict[str, Any] = {}
+    for one in fields(config):
+        value = getattr(config, one.name)
+        if is_dataclass(value):
+            within = _differing(value)
+            differing |= {one.name: within} if within else {}
+        elif one.default is MISSING or value != one.default:
+            holds_classes = isinstance(value, tuple) and all(map(is_dataclass, value))
+            differing[one.name] = [_differing(part) for part in value] if holds_classes else value
+    return differing
 
 
 def _canonical_json(values: dict[str, Any]) -> str:

@@ -1,63 +1,178 @@
-"""What is measured of a policy: how much mass is correct, how much of the start's correct mass is kept, how spread."""
+"""What is measured: of a policy, how much mass is correct, kept, spread; of one group, what it missed.
+
+`xp` is the library of the arrays, numpy or torch; the last axis is that of the actions.
+"""
+
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from fgrpo.simulate.policy import softmax
+from fgrpo.simulate.optimizers import Array
+from fgrpo.simulate.updates import Group
+from fgrpo.theory import tail_miss_probability
 
-FloatArray = NDArray[np.float64]
+GROUP_MEASURES = (
+    *("leaf_tail_miss", "leaf_tail_miss_probability"),
+    *("unsampled_correct_mass", "unsampled_correct_mass_change"),
+)
 
 
-def entropy(logits: FloatArray) -> float:
+def entropy(logits: Array, xp: Any = np) -> Array:
     """Entropy of softmax(logits) in nats, in [0, log(actions)]; finite also where probabilities underflow to 0."""
-    shifted = logits - logits.max()
-    weights = np.exp(shifted)
-    total = weights.sum()
-    return float(np.log(total) - (weights * shifted).sum() / total)
+    return _softmax_and_entropy(logits, xp)[1]
 
 
-def policy_metrics(logits: FloatArray, initial_logits: FloatArray, correct: int) -> dict[str, float]:
-    """The measures of one policy against the start; p0 is the start, pt the policy, C the correct actions.
+def _softmax_and_entropy(logits: Array, xp: Any) -> tuple[Array, Array]:
+    # in place where it can be: fresh pages for arrays of this size cost more than the arithmetic on them
+    shifted = logits - xp.amax(logits, axis=-1, keepdims=True)
+    probabilities = xp.exp(shifted)
+    total = probabilities.sum(axis=-1, keepdims=True)
+    probabilities /= total
+    shifted *= probabilities
+    return probabilities, xp.log(total)[..., 0] - shifted.sum(axis=-1)
+
+
+class PolicyMeasures:
+    """The measures of policies against one start.
 
     Args:
-        logits: Logits of the policy, shape [actions], correct actions first, the anchor at 0.
-        initial_logits: Logits of the start, shape [actions].
+        initial_logits: Logits of the start, shape [..., actions], correct actions first, the anchor at 0.
         correct: Number of correct actions.
+        xp: numpy or torch.
+    """
+
+    def __init__(self, initial_logits: Array, correct: int, xp: Any = np) -> None:
+        self._correct, self._xp = correct, xp
+        self._p0_C = _softmax_and_entropy(initial_logits, xp)[0][..., :correct]
+        # from the logits, not as p0_C / Q_pos, which is 0 / 0 where the whole correct mass underflows
+        self._conditional_p0_C, _ = _softmax_and_entropy(initial_logits[..., :correct], xp)
+
+    def __call__(self, logits: Array) -> dict[str, Array]:
+        """The measures of softmax(logits); p0 is the start, pt the policy, C the correct actions.
+
+        Returns:
+            correct_mass: Q_pos = sum of pt over C, in [0, 1].
+            retained_mass: M_ret = sum over C of min(p0, pt) / Q_pos at the start, in [0, 1]; 1 iff no correct action
+                lost mass. Eq 26 (v1 and v2).
+            entropy: Of pt, in nats.
+            correct_entropy: Of pt given C, in nats, in [0, log(correct)].
+            correct_overlap: 1 - total variation between p0 given C and pt given C, in [0, 1].
+            share_improved: Share of C with pt > p0, in [0, 1] (Hu et al. 2025).
+            worst_drop: max over C of p0 - pt; negative if every correct action gained (Hu et al. 2025).
+            anchor_mass: pt of the anchor.
+        """
+        xp, p0_C = self._xp, self._p0_C
+        pt, entropy_of_all = _softmax_and_entropy(logits, xp)
+        pt_C = pt[..., : self._correct]
+        conditional_pt_C, entropy_of_correct = _softmax_and_entropy(logits[..., : self._correct], xp)
+        return {
+            "correct_mass": pt_C.sum(axis=-1),
+            "retained_mass": xp.minimum(p0_C, pt_C).sum(axis=-1) / p0_C.sum(axis=-1),
+            "entropy": entropy_of_all,
+            "correct_entropy": entropy_of_correct,
+            "correct_overlap": 1.0 - 0.5 * xp.abs(self._conditional_p0_C - conditional_pt_C).sum(axis=-1),
+            "share_improved": xp.sum(pt_C > p0_C, axis=-1, dtype=xp.float64) / self._correct,
+            "worst_drop": xp.amax(p0_C - pt_C, axis=-1),
+            "anchor_mass": pt_C[..., 0],
+        }
+
+
+def policy_metrics(logits: Array, initial_logits: Array, correct: int) -> dict[str, Array]:
+    """The measures of one policy against its start, see PolicyMeasures."""
+    return PolicyMeasures(initial_logits, correct)(logits)
+
+
+def mass_change(probabilities: Array, step: Array, inside: Array, xp: Any = np) -> Array:
+    """By how much a step of the logits changes the mass of a set S, exact in the step and without cancellation.
+
+    The same as `fgrpo.theory.finite_step.exact_mass_change`, unchecked and for either library: with the step dz and its
+    mean m under p, (Q_rest sum_S p expm1(dz - m) - Q_S sum_rest p expm1(dz - m)) / sum p exp(dz - m).
+
+    Args:
+        probabilities: p, shape [..., actions].
+        step: dz, shape [..., actions]; used up.
+        inside: Flags of S for the first actions, shape [..., correct]; no later action is in S.
+        xp: numpy or torch.
+    """
+    step -= (probabilities * step).sum(axis=-1, keepdims=True)
+    # far above the mean (only a rare action can be) exp would overflow: take the largest step as the origin instead
+    highest = xp.amax(step, axis=-1, keepdims=True) - 600.0
+    step -= highest * (highest > 0)
+    gain = xp.expm1(step, out=step)
+    gain *= probabilities
+    flagged = inside.shape[-1]
+
+    def inside_and_rest(values: Array) -> tuple[Array, Array]:
+        # the rest by itself and not as a difference to the total, which would cancel
+        head, tail = values[..., :flagged], values[..., flagged:]
+        return (head * inside).sum(axis=-1), (head * ~inside).sum(axis=-1) + tail.sum(axis=-1)
+
+    mass, mass_of_rest = inside_and_rest(probabilities)
+    gained, gained_by_rest = inside_and_rest(gain)
+    return (mass_of_rest * gained - mass * gained_by_rest) / (mass + gained + mass_of_rest + gained_by_rest)
+
+
+def group_metrics(
+    group: Group,
+    active: Array,
+    leaves: slice,
+    probabilities: Array,
+    step: Array,
+    tail_miss: Callable[..., Array] = tail_miss_probability,
+    xp: Any = np,
+) -> dict[str, Array]:
+    """The measures of one group: what Lemma 3.1 and Proposition 3.2 speak of, observed.
+
+    Over many groups leaf_tail_miss minus leaf_tail_miss_probability has mean zero, whatever happened before.
+
+    Args:
+        group: The group.
+        active: Whether it has both right and wrong rollouts.
+        leaves: Which actions are the leaves.
+        probabilities: Policy that the group was drawn from, shape [..., actions].
+        step: What the update then added to the logits, shape [..., actions]; used up.
+        tail_miss: `fgrpo.theory.tail_miss_probability`, or the same for torch.
+        xp: numpy or torch.
 
     Returns:
-        correct_mass: Q_pos = sum of pt over C, in [0, 1].
-        retained_mass: M_ret = sum over C of min(p0, pt) / Q_pos at the start, in [0, 1]; 1 iff no correct action
-            lost mass. Eq 26 (v1 and v2).
-        entropy: Of pt, in nats.
-        correct_entropy: Of pt given C, in nats, in [0, log(correct)].
-        correct_overlap: 1 - total variation between p0 given C and pt given C, in [0, 1].
-        share_improved: Share of C with pt > p0, in [0, 1] (Hu et al. 2025).
-        worst_drop: max over C of p0 - pt; negative if every correct action gained (Hu et al. 2025).
-        anchor_mass: pt of the anchor.
+        leaf_tail_miss: Share of the leaves that were not drawn if the group was active, 0 if it was not.
+        leaf_tail_miss_probability: Its expectation before the draw, the mean of Pr(B_tau) over the leaves, tau the
+            probability of each. Lemma 3.1 (v1 and v2).
+        unsampled_correct_mass: Q_u,pos, the probability of the correct actions that were not drawn.
+        unsampled_correct_mass_change: By how much the update changed the mass of the same actions. Proposition 3.2 (v1
+            and v2) gives its first order in the learning rate under Eq 7 (Eq 5 in v2).
     """
-    probabilities = softmax(logits)
-    p0_C, pt_C = softmax(initial_logits)[:correct], probabilities[:correct]
-    # from the logits, not as pt_C / Q_pos, which is 0 / 0 where the whole correct mass underflows
-    conditional_p0_C, conditional_pt_C = softmax(initial_logits[:correct]), softmax(logits[:correct])
+    number, leaf_probabilities = leaves.stop - leaves.start, probabilities[..., leaves]
+    unsampled = group.counts[..., : group.correct] == 0
+    missed = xp.sum(unsampled[..., leaves], axis=-1, dtype=xp.float64) / number
+    correct_mass = probabilities[..., : group.correct].sum(axis=-1, keepdims=True)
+    wrong_mass = probabilities[..., group.correct :].sum(axis=-1, keepdims=True)
+    # clip: rounding may put a sum of probabilities above 1
+    expected = tail_miss(
+        correct_mass.clip(max=1.0), leaf_probabilities, group.group_size, failure_rate=wrong_mass.clip(max=1.0)
+    )
     return {
-        "correct_mass": float(pt_C.sum()),
-        "retained_mass": float(np.minimum(p0_C, pt_C).sum() / p0_C.sum()),
-        "entropy": entropy(logits),
-        "correct_entropy": entropy(logits[:correct]),
-        "correct_overlap": float(1.0 - 0.5 * np.abs(conditional_p0_C - conditional_pt_C).sum()),
-        "share_improved": float(np.mean(pt_C > p0_C)),
-        "worst_drop": float((p0_C - pt_C).max()),
-        "anchor_mass": float(probabilities[0]),
+        "leaf_tail_miss": missed * active,
+        "leaf_tail_miss_probability": expected.sum(axis=-1) / number,
+        "unsampled_correct_mass": (probabilities[..., : group.correct] * unsampled).sum(axis=-1),
+        "unsampled_correct_mass_change": mass_change(probabilities, step, unsampled, xp),
     }
 
 
 class GroupStatistics:
     """Means over the groups since the previous record; NaN where there was nothing to average."""
 
-    def __init__(self) -> None:
+    def __init__(self, zero: Array) -> None:
+        """Starts counting; `zero` is 0.0 in the shape of one number per run, no Python float (0 / 0 must be NaN)."""
+        self._zero: Array = zero
+        self._groups: Array
+        self._active: Array
+        self._weight: Array
+        self._distinct: Array
         self._start_over()
 
-    def add(self, active: bool, weight: float, distinct_correct: int) -> None:
+    def add(self, active: Array, weight: Array, distinct_correct: Array) -> None:
         """Counts one group.
 
         Args:
@@ -65,22 +180,21 @@ class GroupStatistics:
             weight: Its weight; that of an inactive group changes nothing and is left out.
             distinct_correct: Number of different correct actions in it.
         """
-        self._groups += 1
-        self._distinct += distinct_correct
-        if active:
-            self._active += 1
-            self._weight += weight
+        self._groups = self._groups + 1
+        self._distinct = self._distinct + distinct_correct
+        self._active = self._active + active
+        self._weight = self._weight + weight * active
 
-    def take(self) -> dict[str, float]:
+    def take(self) -> dict[str, Array]:
         """active_share, mean_weight (over active groups) and distinct_correct (per group); starts over."""
-        groups, active = self._groups or np.nan, self._active or np.nan
-        means = {
-            "active_share": self._active / groups,
-            "mean_weight": self._weight / active,
-            "distinct_correct": self._distinct / groups,
-        }
+        with np.errstate(invalid="ignore"):  # 0 / 0 is NaN: nothing to average
+            means = {
+                "active_share": self._active / self._groups,
+                "mean_weight": self._weight / self._active,
+                "distinct_correct": self._distinct / self._groups,
+            }
         self._start_over()
         return means
 
     def _start_over(self) -> None:
-        self._groups, self._active, self._weight, self._distinct = 0, 0, 0.0, 0
+        self._groups = self._active = self._weight = self._distinct = self._zero

@@ -1,13 +1,16 @@
-"""The softmax policy of Appendix J: one anchor, other correct actions, wrong actions, each class with one start logit.
+"""The softmax policy over numbered actions, class by class: by default the start of Appendix J.
 
-Action 0 is the anchor, actions 1 .. correct - 1 are the other correct ones ('leaves'), the rest are wrong; so the
-correct actions are the slice [:correct] of every array over actions.
+Action 0 is the anchor, then come the other correct actions, then the wrong ones; so the correct actions are the slice
+[:correct] of every array over actions.
 """
+
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fgrpo.simulate.config import PolicyConfig
+from fgrpo.simulate.policy_config import PolicyConfig
+from fgrpo.theory._validation import finite
 
 FloatArray = NDArray[np.float64]
 
@@ -17,10 +20,23 @@ def initial_logits(policy: PolicyConfig) -> FloatArray:
 
     Source: Appendix J (v1 and v2).
     """
-    logits = np.full(policy.actions, policy.wrong_logit)
-    logits[: policy.correct] = policy.correct_logit
-    logits[0] = policy.anchor_logit
-    return logits
+    logits, counts = zip(*((one.logit, one.count) for one in policy.action_classes), strict=True)
+    return np.repeat(np.array(logits), counts)
+
+
+def read_logits(logits: Any, policy: PolicyConfig) -> FloatArray:
+    """A start of one's own: a copy of `logits` as float64, shape [actions].
+
+    Raises:
+        ValueError: If they are not finite numbers, one per action.
+    """
+    start: FloatArray = finite("logits", logits, "pass one finite logit per action")
+    if start.shape != (policy.actions,):
+        raise ValueError(
+            f"logits must have shape ({policy.actions},), got {start.shape}: pass one logit per action, correct "
+            "actions first"
+        )
+    return start
 
 
 def softmax(logits: FloatArray, out: FloatArray | None = None) -> FloatArray:
@@ -41,8 +57,8 @@ def initial_masses(policy: PolicyConfig) -> dict[str, float]:
 
     Returns:
         correct_mass (Q_pos of the whole correct set, the start's success rate), anchor_mass (of the anchor) and
-        leaf_mass (of one other correct action; NaN if the anchor is the only correct one). With the default policy
-        0.63008, 4.6527e-4 and 6.2967e-5.
+        leaf_mass (of one action of the leaf class; NaN if the anchor is the only correct action). With the default
+        policy 0.63008, 4.6527e-4 and 6.2967e-5.
 
     Source: Appendix J and Figure 5's caption (v1 and v2).
     """
@@ -50,5 +66,5 @@ def initial_masses(policy: PolicyConfig) -> dict[str, float]:
     return {
         "correct_mass": float(probabilities[: policy.correct].sum()),
         "anchor_mass": float(probabilities[0]),
-        "leaf_mass": float(probabilities[1]) if policy.correct > 1 else float("nan"),
+        "leaf_mass": float(probabilities[policy.leaves][0]) if policy.correct > 1 else float("nan"),
     }

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from fgrpo.simulate.config import RunConfig
+from fgrpo.simulate.config import CONFIG_SCHEMA, RunConfig
 from fgrpo.simulate.files import TEMPORARY, write_atomically
 from fgrpo.simulate.trajectory import Trajectory, versions
 
@@ -31,7 +31,8 @@ class ResultsFolder:
         folder: Created if it does not exist.
 
     Raises:
-        ValueError: On entry, if the path is a file, cannot be written to, or is being written by another process.
+        ValueError: On entry, if the path is a file, cannot be written to, is being written by another process, or holds
+            runs of another configuration schema or another minor version of fgrpo.
     """
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:
@@ -60,10 +61,33 @@ class ResultsFolder:
         # whoever left these behind is gone, since this process holds the lock
         for left_over in (*self.folder.glob(f".*{TEMPORARY}"), *(self.folder / RUNS).glob(f".*{TEMPORARY}")):
             left_over.unlink()
+        try:
+            self._refuse_other_kind()
+        except ValueError:
+            self._lock.release()
+            raise
         return self
 
     def __exit__(self, *exception: object) -> None:
         self._lock.release()
+
+    def _refuse_other_kind(self) -> None:
+        """One readable run speaks for all of them, since every writer refuses to mix."""
+        import pyarrow.parquet as pq
+
+        own = _kind(str(CONFIG_SCHEMA), versions()["fgrpo_version"])
+        for path in sorted((self.folder / RUNS).glob("*.parquet")):
+            try:
+                kind = _kind_of(pq.read_schema(path).metadata or {})
+            except (OSError, ValueError, KeyError):  # damaged, or no run at all: found out when it is asked for
+                continue
+            differing = [f"{name} {kind[name]} (this is {mine})" for name, mine in own.items() if kind[name] != mine]
+            if differing:
+                raise ValueError(
+                    f"a results folder must hold runs of one kind, got {self.folder} with {' and '.join(differing)}: "
+                    "choose another --out, or delete the folder"
+                )
+            return
 
     def path(self, config: RunConfig) -> Path:
         """Where the finished run is stored."""
@@ -89,14 +113,22 @@ class ResultsFolder:
         """Stores a finished run.
 
         Raises:
+            ValueError: If its start is not that of its configuration.
             OSError: If the disk is full or the folder has become unwritable; other finished runs stay as they are.
         """
         import pyarrow as pa
 
+        if trajectory.start != "policy":
+            raise ValueError(
+                f"a stored run must start as its configuration says, got one that starts from {trajectory.start}: "
+                "keep it yourself, for example with to_frame"
+            )
         table = pa.Table.from_pandas(trajectory.to_frame(), preserve_index=False)
         provenance = {
             "fgrpo.config": trajectory.config.to_json(),
+            "fgrpo.schema": str(CONFIG_SCHEMA),
             "fgrpo.engine": trajectory.engine,
+            "fgrpo.device": trajectory.device,
             "fgrpo.versions": json.dumps(versions()),
         }
         _write(table.replace_schema_metadata({**table.schema.metadata, **provenance}), self.path(trajectory.config))
@@ -120,6 +152,17 @@ class ResultsFolder:
         sweep: pd.DataFrame = pd.concat(frames, ignore_index=True)
         _write(pa.Table.from_pandas(sweep, preserve_index=False), self.folder / SWEEP)
         return sweep
+
+
+def _kind_of(metadata: dict[bytes, bytes]) -> dict[str, str]:
+    """What must agree for runs to lie in one folder: the meaning of configurations, and the code that computes them."""
+    stored = json.loads(metadata[b"fgrpo.versions"])["fgrpo_version"]
+    # the first schema was not written down
+    return _kind(metadata.get(b"fgrpo.schema", b"1").decode(), stored)
+
+
+def _kind(schema: str, version: str) -> dict[str, str]:
+    return {"configuration schema": schema, "fgrpo version": ".".join(version.split(".")[:2])}
 
 
 def load_results(folder: str | os.PathLike[str]) -> "pd.DataFrame":

@@ -3,12 +3,14 @@
 The functions take the tidy table that `load_results` and `run_sweep` return: one row per run and recorded step.
 """
 
+import json
 from collections.abc import Collection, Sequence
 from dataclasses import fields
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from fgrpo.simulate.config import PolicyConfig, RunConfig, UpdateConfig
+from fgrpo.simulate.config import RunConfig, UpdateConfig
+from fgrpo.simulate.policy_config import PolicyClass, PolicyConfig
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -17,6 +19,7 @@ COLLAPSE_LEVEL = 0.5
 """Mean final retained mass at gamma 0 below which a group size belongs to the collapse zone."""
 
 _RUN = ("group_size", "gamma", "seed", "steps")
+_THREE_CLASSES = ("actions", "correct", "anchor_logit", "correct_logit", "wrong_logit")
 _MASSES = ("correct_mass", "retained_mass")
 
 
@@ -149,4 +152,8 @@ def seed_summary(rows: "pd.DataFrame", metrics: Sequence[str] = _MASSES) -> "pd.
 
 def start_policy(results: "pd.DataFrame") -> PolicyConfig:
     """The start of the first run of a table."""
-    return PolicyConfig(**{one.name: results[one.name].iloc[0] for one in fields(PolicyConfig)})
+    row = results.iloc[0]
+    if row["classes"]:
+        classes = tuple(PolicyClass(**one) for one in json.loads(row["classes"]))
+        return PolicyConfig(classes=classes, leaf_class=row["leaf_class"])
+    return PolicyConfig(**{name: row[name] for name in _THREE_CLASSES})

@@ -1,28 +1,20 @@
 """Many runs: the paper's grid, a quick one, and their computation on several processes into a results folder."""
 
-import multiprocessing
 import os
-import signal
-import threading
-from collections.abc import Generator, Iterable
-from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
+from collections.abc import Iterable
+from concurrent.futures import Executor
 from contextlib import closing
-from multiprocessing.connection import Connection
 from typing import TYPE_CHECKING, Any
 
 from fgrpo.simulate._checks import whole_number
 from fgrpo.simulate.config import RunConfig
-from fgrpo.simulate.engine_reference import simulate
+from fgrpo.simulate.engines import run_all
 from fgrpo.simulate.store import ResultsFolder
-from fgrpo.simulate.trajectory import Trajectory
 
 if TYPE_CHECKING:
     import pandas as pd
 
 PAPER_GROUP_SIZES = tuple(2**power for power in range(1, 18))
-
-# measured: one draw takes about as long as two actions of a step
-ACTIONS_PER_DRAW = 2
 
 
 def paper_sweep(
@@ -69,22 +61,30 @@ def run_sweep(
     configs: Iterable[RunConfig],
     out: str | os.PathLike[str],
     *,
+    engine: str = "auto",
+    device: str | None = None,
     workers: int | None = None,
+    executor: Executor | None = None,
     progress: bool = True,
 ) -> "pd.DataFrame":
     """Computes the runs that `out` does not hold yet, stores each when it is finished, and returns the table of all.
 
     The table does not depend on `workers`. After an interruption or an error, finished runs stay stored and the next
-    call computes the rest.
+    call computes the rest, with its own engine if another is asked for: the columns engine and device say which.
 
     Args:
         configs: Runs; equal ones are computed once and appear once in the table, in the order of their first place.
         out: Results folder, created if missing.
-        workers: Processes; None for one per available core. With 1 the runs take place in this process.
+        engine: See `simulate`; "auto" chooses for each run.
+        device: See `simulate`.
+        workers: Processes; None for one per available core. With 1 the runs take place in this process, and on a CUDA
+            GPU always.
+        executor: Any executor in the style of concurrent.futures that shall compute the runs instead.
         progress: Whether to show a progress bar on stderr, if that is a terminal.
 
     Raises:
-        ValueError: If there are no runs, workers < 1, or the folder cannot be used (see ResultsFolder).
+        ValueError: If there are no runs, workers < 1, the engine cannot compute a run (see `simulate`), or the folder
+            cannot be used (see ResultsFolder).
         OSError: If a result cannot be written.
     """
     from tqdm import tqdm
@@ -95,9 +95,8 @@ def run_sweep(
     if workers is not None:
         workers = whole_number("workers", workers, "pass the number of processes, or nothing for all cores", minimum=1)
     with ResultsFolder(out) as results:
-        pending = sorted((one for one in distinct if not results.has(one)), key=_cost, reverse=True)
-        processes = min(workers or _available_cores(), len(pending))
-        finished = (simulate(one) for one in pending) if processes <= 1 else _in_processes(pending, processes)
+        pending = [one for one in distinct if not results.has(one)]
+        finished = run_all(pending, engine=engine, device=device, workers=workers, executor=executor)
         # closing: an error in this loop must end the processes now, not when the generator is collected
         # disable=None: silent when stderr is no terminal
         with closing(finished), tqdm(total=len(pending), unit="run", disable=None if progress else True) as bar:
@@ -105,45 +104,3 @@ def run_sweep(
                 results.save(trajectory)
                 bar.update()
         return results.assemble(distinct)
-
-
-def _cost(config: RunConfig) -> int:
-    return config.steps * (config.policy.actions + ACTIONS_PER_DRAW * config.group_size)
-
-
-def _available_cores() -> int:
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
-
-
-def _in_processes(configs: list[RunConfig], processes: int) -> Generator[Trajectory, None, None]:
-    """Trajectories as they are finished; however the caller leaves, no process stays behind."""
-    context = multiprocessing.get_context("spawn")
-    # No process but this one holds the sending end. The workers exit when it closes: at the end of this function, and
-    # also when this process is killed and cannot tell them.
-    worker_end, lifeline = context.Pipe(duplex=False)
-    executor = ProcessPoolExecutor(processes, context, initializer=_start_worker, initargs=(worker_end,))
-    try:
-        running = {executor.submit(simulate, config) for config in configs}
-        while running:
-            done, running = wait(running, return_when=FIRST_COMPLETED)
-            # what is finished is handed over before an error ends the sweep
-            yield from (future.result() for future in done if not future.exception())
-            for future in done:
-                future.result()
-    finally:
-        lifeline.close()
-        executor.shutdown(cancel_futures=True)
-        worker_end.close()
-
-
-def _start_worker(worker_end: Connection) -> None:
-    # Ctrl-C reaches every process of the terminal; the parent alone answers it
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    threading.Thread(target=_exit_with_parent, args=(worker_end,), daemon=True).start()
-
-
-def _exit_with_parent(worker_end: Connection) -> None:
-    worker_end.poll(None)
-    os._exit(1)

@@ -1,5 +1,6 @@
 """What a run returns: its measures over the recorded steps, and their table."""
 
+import json
 from dataclasses import asdict, dataclass, fields
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
@@ -34,6 +35,13 @@ class Trajectory:
         active_share: Share of active groups since the previous record; NaN at step 0.
         mean_weight: Mean weight of the active groups since the previous record; NaN where there were none.
         distinct_correct: Mean number of different correct actions per group since the previous record; NaN at step 0.
+        leaf_tail_miss: Share of the leaves that this step's group, if active, missed; NaN at step 0.
+        leaf_tail_miss_probability: Its expectation before the draw; NaN at step 0.
+        unsampled_correct_mass: Mass of the correct actions not in this step's group, before its update; NaN at step 0.
+        unsampled_correct_mass_change: Its change by this step's update; NaN at step 0.
+        device: What the engine ran on.
+        start: "policy", or "logits" for a start that was passed to the engine and that `config` does not know.
+        snapshots: Probabilities after the steps asked for, shape [snapshots, actions]; None if none was.
 
     fgrpo.simulate.metrics has the definitions.
     """
@@ -52,9 +60,19 @@ class Trajectory:
     active_share: FloatArray
     mean_weight: FloatArray
     distinct_correct: FloatArray
+    leaf_tail_miss: FloatArray
+    leaf_tail_miss_probability: FloatArray
+    unsampled_correct_mass: FloatArray
+    unsampled_correct_mass_change: FloatArray
+    device: str = "cpu"
+    start: str = "policy"
+    snapshots: FloatArray | None = None
 
     def to_frame(self) -> "pd.DataFrame":
-        """Tidy table: one row per recorded step; run_id, reading, the flattened config, engine, versions, measures."""
+        """Tidy table: one row per recorded step; run_id, reading, the flattened config, engine, versions, measures.
+
+        `classes` is their JSON text, empty for the three of the paper; `leaf_class` is the index that was taken.
+        """
         import pandas as pd
 
         config = self.config
@@ -62,9 +80,15 @@ class Trajectory:
         constant |= {one.name: getattr(config, one.name) for one in fields(config)}
         constant |= asdict(constant.pop("policy")) | asdict(constant.pop("update"))
         constant["beta1"], constant["beta2"] = constant.pop("betas")
-        constant |= {"engine": self.engine, **versions()}
-        measures = {one.name: getattr(self, one.name) for one in fields(self) if one.name not in ("config", "engine")}
+        constant["classes"] = json.dumps(constant["classes"]) if constant["classes"] else ""
+        constant["leaf_class"] = config.policy.leaf_class_index
+        constant |= {"engine": self.engine, "device": self.device, "start": self.start, **versions()}
+        measures = {name: getattr(self, name) for name in ("step", *MEASURES)}
         return pd.DataFrame(constant | measures)
+
+
+# the columns over the recorded steps, in their order
+MEASURES = tuple(one.name for one in fields(Trajectory) if one.type == FloatArray)
 
 
 def versions() -> dict[str, str]:

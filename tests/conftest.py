@@ -1,4 +1,4 @@
-"""Hypothesis: few, repeatable examples for every change; FGRPO_HYPOTHESIS_EXAMPLES sets how many `make acceptance` runs."""
+"""Hypothesis: few, repeatable examples for every change; `make acceptance` sets FGRPO_HYPOTHESIS_EXAMPLES to many."""
 
 import os
 

@@ -2,26 +2,67 @@
 
 import math
 import time
+from fractions import Fraction
 
 import numpy as np
 import scipy.stats
 import torch
 
-from fgrpo.simulate import simulate
+from fgrpo.simulate.engine_reference import simulate
+
+# changes to the default run that between them use every rule, weight and estimate
+RULES = {
+    "figure_matching": {},
+    "appendix_j_literal": {"gamma": 0.7},
+    "raw rewards": {"surrogate": "linear_distinct", "optimizer": "sgd", "learning_rate": 5.0, "gamma": 0.7},
+    "std, signs": {"advantage_scale": "std", "optimizer": "signsgd", "weight": "hard_upweight", "weight_alpha": 2.0},
+    "shrunk": {"optimizer": "rmsprop", "success_estimate": "shrunk", "prior_correct": 3.0, "gamma": 0.7},
+    "ema": {"success_estimate": "ema", "weight": "step", "weight_low": 0.1, "weight_threshold": 0.55},
+    "population": {"success_estimate": "population", "gamma": 2.0, "advantage_scale": "std"},
+    "control": {"weight": "constant", "weight_scale": 0.3, "optimizer": "sgd", "surrogate": "linear"},
+}
 
 
-def surrogate_gradient(logits, counts, rewards, weight, *, ratio):
-    """Gradient in the logits by automatic differentiation of the surrogate, summed over the single rollouts."""
+def surrogate_gradient(logits, counts, rewards, weight, *, surrogate, scale_eps=None):
+    """Gradient in the logits by automatic differentiation of the surrogate, summed over the single rollouts.
+
+    With `scale_eps` advantages are divided by the population standard deviation of the rollouts' rewards plus it.
+    """
     z = torch.tensor(logits, dtype=torch.float64, requires_grad=True)
     p = torch.softmax(z, dim=0)
     rollouts = [action for action, count in enumerate(counts) for _ in range(count)]
-    mean_reward = sum(rewards[action] for action in rollouts) / len(rollouts)
-    surrogate = torch.zeros((), dtype=torch.float64)
-    for action in rollouts:
-        p_j = p[action] / p[action].detach() if ratio else p[action]
-        surrogate = surrogate + weight * (rewards[action] - mean_reward) * p_j / len(rollouts)
-    surrogate.backward()
+    drawn = torch.tensor([rewards[action] for action in rollouts], dtype=torch.float64)
+    advantages = drawn - drawn.mean()
+    if scale_eps is not None:
+        advantages = advantages / (drawn.std(unbiased=False) + scale_eps)
+    total = torch.zeros((), dtype=torch.float64)
+    if surrogate == "linear_distinct":
+        for action in set(rollouts):
+            total = total + weight * rewards[action] * p[action] / len(rollouts)
+    for action, advantage in zip(rollouts, advantages, strict=True):
+        if surrogate == "importance_ratio":
+            total = total + weight * advantage * p[action] / p[action].detach() / len(rollouts)
+        elif surrogate == "linear":
+            total = total + weight * advantage * p[action] / len(rollouts)
+    total.backward()
     return z.grad.numpy()
+
+
+def group_metrics(probabilities, new_probabilities, counts, correct, leaves):
+    """The measures of one group, one action at a time, in Fractions where it matters."""
+    group_size, draws = int(sum(counts)), int(sum(counts[:correct]))
+    active = 0 < draws < group_size
+    exact = [Fraction(float(p)) for p in probabilities]
+    exact = [p / sum(exact) for p in exact]
+    mu = sum(exact[:correct])
+    chances = [(1 - exact[a]) ** group_size - (mu - exact[a]) ** group_size - (1 - mu) ** group_size for a in leaves]
+    unsampled = [a for a in range(correct) if counts[a] == 0]
+    return {
+        "leaf_tail_miss": sum(active and counts[a] == 0 for a in leaves) / len(leaves),
+        "leaf_tail_miss_probability": float(sum(chances) / len(leaves)),
+        "unsampled_correct_mass": sum(probabilities[a] for a in unsampled),
+        "unsampled_correct_mass_change": sum(new_probabilities[a] - probabilities[a] for a in unsampled),
+    }
 
 
 def policy_metrics(logits, start_logits, correct):
@@ -71,10 +112,11 @@ def goodness_of_fit(counts, probabilities):
     return scipy.stats.chi2.sf(statistic, len(observed) - 1)
 
 
-def simulate_or_fail(config):
-    """A run that fails for seed 13, and never ends in time for seed 14."""
-    if config.seed == 13:
-        raise ArithmeticError("seed 13")
-    if config.seed == 14:
-        time.sleep(300)
-    return simulate(config)
+def simulate_or_fail(configs):
+    """As the run function of an engine: fails for seed 13, and never ends in time for seed 14."""
+    for config in configs:
+        if config.seed == 13:
+            raise ArithmeticError("seed 13")
+        if config.seed == 14:
+            time.sleep(300)
+    return [simulate(config) for config in configs]

@@ -1,5 +1,7 @@
 import dataclasses
+import hashlib
 import json
+import math
 
 import numpy as np
 import pytest
@@ -7,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fgrpo.simulate import PolicyConfig, RunConfig, UpdateConfig
-from fgrpo.simulate.config import PRESETS
+from fgrpo.simulate.config import CONFIG_SCHEMA, PRESETS, PolicyClass
 
 RUN_CHANGES = {
     "group_size": 9,
@@ -17,10 +19,31 @@ RUN_CHANGES = {
     "record_every": 7,
     "policy": PolicyConfig(wrong_logit=-1.0),
     "update": UpdateConfig(learning_rate=0.02),
+    "weight": "constant",
+    "success_estimate": "ema",
+    "weight_scale": 0.5,
+    "weight_alpha": 2.0,
+    "weight_threshold": 0.25,
+    "weight_low": 0.1,
+    "prior_correct": 2.0,
+    "prior_wrong": 2.0,
+    "ema_rate": 0.1,
 }
-POLICY_CHANGES = {"actions": 10, "correct": 5, "anchor_logit": 1, "correct_logit": 1, "wrong_logit": 1}
+CLASSES = (PolicyClass(3, 1.0, True), PolicyClass(5, 2.0, True), PolicyClass(9, 0.0, False), PolicyClass(1, 4.0, False))
+POLICY_CHANGES = {
+    "actions": 127_999,
+    "correct": 5,
+    "anchor_logit": 1,
+    "correct_logit": 1,
+    "wrong_logit": 1,
+    "classes": CLASSES,
+    "leaf_class": 0,
+}
 UPDATE_CHANGES = {
     "surrogate": "linear",
+    "optimizer": "sgd",
+    "advantage_scale": "std",
+    "scale_eps": 1e-3,
     "learning_rate": 1.0,
     "betas": (0.8, 0.999),
     "eps": 1e-7,
@@ -75,26 +98,114 @@ def test_equal_values_of_other_types_are_one_run(one, other):
 
 def test_every_field_changes_the_id():
     changed = [RunConfig(**{"group_size": 8, name: value}) for name, value in RUN_CHANGES.items()]
-    changed += [
-        RunConfig(8, policy=PolicyConfig(**{"actions": 128_000, k: v}))
-        for k, v in POLICY_CHANGES.items()
-        if k != "actions"
-    ]
-    changed += [RunConfig(8, policy=PolicyConfig(actions=127_999))]
+    changed += [RunConfig(8, policy=PolicyConfig(**{name: value})) for name, value in POLICY_CHANGES.items()]
     changed += [RunConfig(8, update=UpdateConfig(**{name: value})) for name, value in UPDATE_CHANGES.items()]
     ids = {run.run_id for run in changed} | {RunConfig(8).run_id}
     assert len(ids) == len(changed) + 1
     assert all(len(one) == 16 and set(one) <= set("0123456789abcdef") for one in ids)
-    with_one_choice = {"weight", "success_estimate", "optimizer", "advantage_scale"}
     for kind, changes in ((RunConfig, RUN_CHANGES), (PolicyConfig, POLICY_CHANGES), (UpdateConfig, UPDATE_CHANGES)):
-        assert {one.name for one in dataclasses.fields(kind)} - with_one_choice == set(changes)
+        assert {one.name for one in dataclasses.fields(kind)} == set(changes)
+
+
+def digest(values):
+    return hashlib.sha256(json.dumps(values, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+
+
+def test_ids_and_streams_are_digests_of_what_differs_from_the_defaults():
+    """So a field added later, at its default, leaves them alone. These literals must never change within a schema."""
+    run = RunConfig.preset("hu2025", group_size=8, steps=77, actions=99, correct=9)
+    differing = {
+        "group_size": 8,
+        "policy": {"actions": 99, "correct": 9},
+        "update": {"surrogate": "linear", "weight_decay": 0.01, "learning_rate": 0.001},
+    }
+    assert run.run_id == digest({"schema": CONFIG_SCHEMA, "config": {**differing, "steps": 77}})[:16]
+    assert run.stream_key == int(digest(differing), 16)
+    assert RunConfig(8).run_id == digest({"schema": 2, "config": {"group_size": 8}})[:16] == "2c49e767dc819510"
+    classes = dataclasses.replace(run, policy=PolicyConfig(classes=CLASSES))
+    assert classes.stream_key == int(
+        digest(
+            {
+                **differing,
+                "policy": {
+                    "actions": 18,
+                    "correct": 8,
+                    "classes": [dataclasses.asdict(one) for one in CLASSES],
+                },
+            }
+        ),
+        16,
+    )
 
 
 def test_the_stream_depends_on_all_but_length_and_recording():
     run = RunConfig(8)
-    assert run.stream_key == dataclasses.replace(run, steps=7, record_every=3).stream_key
+    recorded = dataclasses.replace(run, steps=7, record_every=3, policy=PolicyConfig(leaf_class=0))
+    assert run.stream_key == recorded.stream_key
     for name in set(RUN_CHANGES) - {"steps", "record_every"}:
         assert dataclasses.replace(run, **{name: RUN_CHANGES[name]}).stream_key != run.stream_key
+
+
+def test_classes_round_trip_and_are_sorted_with_correct_ones_first():
+    shuffled = PolicyConfig(classes=(CLASSES[2], CLASSES[0], CLASSES[3], CLASSES[1]))
+    assert shuffled == PolicyConfig(classes=CLASSES)
+    assert (shuffled.actions, shuffled.correct, shuffled.classes) == (18, 8, CLASSES)
+    run = RunConfig(8, policy=shuffled)
+    for copy in (RunConfig.from_dict(run.to_dict()), RunConfig.from_json(run.to_json())):
+        assert copy == run
+        assert hash(copy) == hash(run)
+        assert copy.run_id == run.run_id
+    assert RunConfig.preset("figure_matching", group_size=8, classes=CLASSES) == run
+    assert PolicyConfig(classes=list(CLASSES)) == PolicyConfig(18, 8, classes=CLASSES)
+
+
+def test_the_leaves_are_the_most_numerous_correct_class_or_the_one_asked_for():
+    default = PolicyConfig()
+    assert (default.leaf_class_index, default.leaves) == (1, slice(1, 10_000))
+    assert PolicyConfig(leaf_class=0).leaves == slice(0, 1)
+    assert PolicyConfig(9, 1).leaves == slice(0, 1)
+    assert PolicyConfig(9, 2).leaves == slice(1, 2)
+    assert PolicyConfig(classes=CLASSES).leaves == slice(3, 8)
+    assert PolicyConfig(classes=CLASSES, leaf_class=0).leaves == slice(0, 3)
+    assert [one.count for one in default.action_classes] == [1, 9_999, 118_000]
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"classes": CLASSES[:2]}, "a correct and a wrong one"),
+        ({"classes": ()}, "a correct and a wrong one"),
+        ({"classes": 3}, "tuple of PolicyClass, got 3: pass"),
+        ({"classes": "ab"}, "tuple of PolicyClass"),
+        ({"classes": (1, 2)}, "a class must be a PolicyClass, got 1: pass"),
+        ({"classes": ({"count": 1, "logit": 0},)}, "a class must be a PolicyClass"),
+        ({"classes": ({"count": 1, "logit": 0, "correct": True, "color": 1},)}, "did you mean 'correct'"),
+        ({"classes": CLASSES, "actions": 19}, "actions must be that of the classes, 18, got 19: leave it out"),
+        ({"classes": CLASSES, "correct": 3}, "correct must be that of the classes, 8, got 3: leave it out"),
+        ({"classes": CLASSES, "wrong_logit": 1.0}, "wrong_logit must be left out where classes are given, got 1.0: "),
+        ({"classes": CLASSES, "leaf_class": 2}, "leaf_class must be a whole number between 0 and 1, got 2: "),
+        ({"leaf_class": -1}, "leaf_class must be a whole number between 0 and 1"),
+        ({"classes": (PolicyClass(2**31 - 1, 0, True), PolicyClass(1, 0, False))}, "at most 2147483647 actions"),
+    ],
+)
+def test_policies_that_cannot_be_are_refused_in_one_line(changes, message):
+    with pytest.raises(ValueError, match=message) as refused:
+        PolicyConfig(**changes)
+    assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [((0, 0.0, True), "count"), ((1.5, 0.0, True), "count"), ((1, math.inf, True), "logit"), ((1, 0.0, 1), "correct")],
+)
+def test_classes_that_cannot_be_are_refused_in_one_line(values, message):
+    with pytest.raises(ValueError, match=message):
+        PolicyClass(*values)
+
+
+def test_raw_rewards_are_not_scaled():
+    with pytest.raises(ValueError, match="advantage_scale must be 'none' for the surrogate 'linear_distinct'"):
+        UpdateConfig(surrogate="linear_distinct", advantage_scale="std")
 
 
 def test_presets_and_readings():
@@ -133,6 +244,10 @@ def test_presets_and_readings():
         *(("weight_decay", value) for value in (-0.01, float("inf"))),
         *(("reward_correct", value) for value in (-1, -2.0, float("inf"))),
         *(("reward_wrong", value) for value in (1, 2.0, float("nan"))),
+        *((name, value) for name in ("weight_scale", "weight_alpha", "weight_low") for value in (-0.1, math.inf, "1")),
+        *((name, value) for name in ("prior_correct", "prior_wrong", "scale_eps") for value in (0, -1, math.nan, True)),
+        *((name, value) for name in ("weight_threshold", "ema_rate") for value in (-0.1, 1.1, math.nan, None)),
+        ("ema_rate", 0),
     ],
 )
 def test_values_outside_their_range_are_refused_in_one_line(name, value):
@@ -150,6 +265,7 @@ def test_values_outside_their_range_are_refused_in_one_line(name, value):
         ("surrogate", "linaer", "linear"),
         ("surrogate", "ratio", "importance_ratio"),
         ("optimizer", "adamw", "adam"),
+        ("optimizer", "sign", "signsgd"),
         ("advantage_scale", None, "none"),
         ("weight", "vocal", "focal"),
         ("success_estimate", ["empirical"], "empirical"),
@@ -165,7 +281,7 @@ def test_an_unknown_choice_names_the_nearest_and_all_valid_ones(name, value, nea
     [
         ({}, "group_size must be given"),
         ({"group_size": 8, "gama": 1}, "did you mean 'gamma'"),
-        ({"group_size": 8, "policy": {"action": 5}}, "did you mean 'actions'"),
+        ({"group_size": 8, "policy": {"actoins": 5}}, "did you mean 'actions'"),
         ({"group_size": 8, "update": {"weightdecay": 0}}, "did you mean 'weight_decay'"),
         ({"group_size": 8, "policy": {"actions": 5, "correct": 5}}, "correct must be below actions"),
         ([8], "dictionary"),

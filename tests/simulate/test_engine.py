@@ -1,17 +1,24 @@
 import dataclasses
+import json
 
 import numpy as np
 import pandas as pd
 import pytest
+import torch
 
-from fgrpo.simulate import RunConfig, engine_reference, simulate
-from fgrpo.simulate.policy import initial_logits, initial_masses
+from fgrpo.simulate import PolicyClass, PolicyConfig, RunConfig, engine_reference
+from fgrpo.simulate.config import PRESETS
+from fgrpo.simulate.engine_reference import simulate
+from fgrpo.simulate.metrics import GROUP_MEASURES
+from fgrpo.simulate.policy import initial_logits, initial_masses, softmax
+from fgrpo.theory import tail_miss_probability
+from fgrpo.theory.mass_dynamics import unsampled_correct_mass_change
 from reference import simulation
 
 SMALL = {"actions": 1280, "correct": 100}
 METRICS = [
     *("correct_mass", "retained_mass", "entropy", "correct_entropy", "correct_overlap", "share_improved"),
-    *("worst_drop", "anchor_mass", "active_share", "mean_weight", "distinct_correct"),
+    *("worst_drop", "anchor_mass", "active_share", "mean_weight", "distinct_correct", *GROUP_MEASURES),
 ]
 
 
@@ -19,30 +26,68 @@ def small(preset="figure_matching", **changes):
     return RunConfig.preset(preset, **{"group_size": 8, "steps": 40, **SMALL, **changes})
 
 
-@pytest.mark.parametrize("preset", ["figure_matching", "appendix_j_literal"])
-def test_follows_the_literal_method_step_by_step(preset):
-    """Three steps with the sampler's own draws, gradient by autograd, Adam and measures written out."""
-    config = small(preset, group_size=6, gamma=0.7, steps=3, record_every=1, actions=12, correct=4)
+def literal_weight(config, estimate):
+    if config.weight == "constant":
+        return config.weight_scale
+    if config.weight == "hard_upweight":
+        return 1 + config.weight_alpha * (1 - estimate)
+    if config.weight == "step":
+        return 1.0 if estimate <= config.weight_threshold else config.weight_low
+    return (1 - estimate) ** config.gamma
+
+
+def literal_optimizer(config, parameter):
+    update = config.update
+    eta, options = update.learning_rate, {"maximize": True, "foreach": False}
+    if update.optimizer == "sgd":
+        return torch.optim.SGD([parameter], lr=eta, **options)
+    if update.optimizer == "rmsprop":
+        return torch.optim.RMSprop([parameter], lr=eta, alpha=update.betas[1], eps=update.eps, **options)
+    memory = (update.betas, update.eps) if update.optimizer == "adam" else ((0.0, 0.0), 1e-30)
+    return torch.optim.AdamW(
+        [parameter], lr=eta, betas=memory[0], eps=memory[1], weight_decay=update.weight_decay, **options
+    )
+
+
+@pytest.mark.parametrize("rule", simulation.RULES)
+def test_follows_the_literal_method_step_by_step(rule):
+    """Four steps with the sampler's own draws; gradient by autograd, optimizers of torch, measures written out."""
+    preset = rule if rule in PRESETS else "figure_matching"
+    config = small(preset, group_size=6, steps=4, record_every=1, actions=12, correct=4, **simulation.RULES[rule])
     update, correct = config.update, config.policy.correct
     rng = np.random.Generator(np.random.PCG64(config.stream_key))
-    logits = start = initial_logits(config.policy)
-    m, v = np.zeros(12), np.zeros(12)
+    start = initial_logits(config.policy)
+    parameter = torch.tensor(start, requires_grad=True)
+    optimizer, average = literal_optimizer(config, parameter), None
     trajectory = simulate(config)
-    for step in (1, 2, 3):
-        counts = engine_reference.sample_counts(np.exp(logits) / np.exp(logits).sum(), config.group_size, rng)
-        weight = (1 - counts[:correct].sum() / config.group_size) ** config.gamma
-        rewards = [1.0] * correct + [-1.0] * 8
-        gradient = simulation.surrogate_gradient(
-            logits, counts, rewards, weight, ratio=update.surrogate == "importance_ratio"
+    rewards = [update.reward_correct] * correct + [update.reward_wrong] * 8
+    for step in (1, 2, 3, 4):
+        logits = parameter.detach().numpy().copy()
+        p = np.exp(logits) / np.exp(logits).sum()
+        counts = engine_reference.sample_counts(p, config.group_size, rng)
+        rate = counts[:correct].sum() / 6
+        average = rate if average is None else 0.8 * average + 0.2 * rate
+        shrunk = (6 * rate + config.prior_correct) / (6 + config.prior_correct + 1)
+        estimates = {"empirical": rate, "population": p[:correct].sum(), "shrunk": shrunk, "ema": average}
+        weight = literal_weight(config, estimates[config.success_estimate])
+        eps = update.scale_eps if update.advantage_scale == "std" else None
+        parameter.grad = torch.tensor(
+            simulation.surrogate_gradient(logits, counts, rewards, weight, surrogate=update.surrogate, scale_eps=eps)
         )
-        m, v = 0.9 * m + 0.1 * gradient, 0.999 * v + 0.001 * gradient**2
-        adam = m / (1 - 0.9**step) / (np.sqrt(v / (1 - 0.999**step)) + 1e-8)
-        logits = logits * (1 - update.learning_rate * update.weight_decay) + update.learning_rate * adam
-        for name, value in simulation.policy_metrics(logits.tolist(), start.tolist(), correct).items():
+        if not 0 < rate < 1 and update.surrogate != "linear_distinct":
+            parameter.grad.zero_()  # not rounding noise, which steps along the sign would magnify
+        if update.optimizer == "signsgd":
+            parameter.grad[torch.tensor(counts) == 0] = 0.0
+        optimizer.step()
+        new_logits = parameter.detach().numpy()
+        expected = simulation.policy_metrics(new_logits.tolist(), start.tolist(), correct)
+        new_p = np.exp(new_logits) / np.exp(new_logits).sum()
+        expected |= simulation.group_metrics(p, new_p, counts, correct, range(1, correct))
+        for name, value in expected.items():
             if name not in ("share_improved", "worst_drop"):
-                assert getattr(trajectory, name)[step] == pytest.approx(value, rel=1e-7), name
+                assert getattr(trajectory, name)[step] == pytest.approx(value, rel=1e-7, abs=1e-13), name
         assert trajectory.distinct_correct[step] == np.count_nonzero(counts[:correct])
-        assert trajectory.active_share[step] == float(0 < counts[:correct].sum() < config.group_size)
+        assert trajectory.active_share[step] == float(0 < rate < 1)
         if trajectory.active_share[step]:
             assert trajectory.mean_weight[step] == pytest.approx(weight)
 
@@ -65,7 +110,7 @@ def test_step_0_is_the_start():
     assert trajectory.anchor_mass[0] == pytest.approx(masses["anchor_mass"], rel=1e-13)
     assert (trajectory.retained_mass[0], trajectory.correct_overlap[0]) == (1.0, 1.0)
     assert (trajectory.share_improved[0], trajectory.worst_drop[0]) == (0.0, 0.0)
-    for name in ("active_share", "mean_weight", "distinct_correct"):
+    for name in ("active_share", "mean_weight", "distinct_correct", *GROUP_MEASURES):
         assert np.isnan(getattr(trajectory, name)[0])
         assert np.isfinite(getattr(trajectory, name)[1:]).all()
 
@@ -82,23 +127,14 @@ def test_a_longer_run_repeats_the_first_steps_of_a_shorter_one_bit_for_bit(gamma
 
 @pytest.mark.parametrize("preset", ["figure_matching", "appendix_j_literal"])
 @pytest.mark.parametrize("wrong_logit", [-60.0, 60.0])
-def test_a_homogeneous_first_group_leaves_the_logits_exactly_unchanged(monkeypatch, preset, wrong_logit):
+def test_a_homogeneous_first_group_leaves_the_logits_exactly_unchanged(preset, wrong_logit):
     # with wrong logits this far off, every group is all-correct or all-wrong
-    seen = []
-    measure = engine_reference.policy_metrics
-
-    def spy(logits, *rest):
-        seen.append(logits.copy())
-        return measure(logits, *rest)
-
-    monkeypatch.setattr(engine_reference, "policy_metrics", spy)
     config = small(preset, steps=3, wrong_logit=wrong_logit, weight_decay=0.0)
-    trajectory = simulate(config)
+    trajectory = simulate(config, snapshots=(0, 1, 2, 3))
     assert trajectory.active_share[-1] == 0.0
     assert np.isnan(trajectory.mean_weight[-1])
-    assert len(seen) == 2
-    for logits in seen:
-        np.testing.assert_array_equal(logits, initial_logits(config.policy))
+    for snapshot in trajectory.snapshots:
+        np.testing.assert_array_equal(snapshot, softmax(initial_logits(config.policy)))
 
 
 def test_group_size_1_is_never_active():
@@ -137,10 +173,101 @@ def test_the_frame_is_tidy():
     flat |= {"success_estimate": "empirical", **SMALL, "anchor_logit": 5.0, "correct_logit": 3.0, "wrong_logit": 0.0}
     flat |= {"surrogate": "linear", "optimizer": "adam", "learning_rate": 1e-3, "beta1": 0.8, "beta2": 0.99}
     flat |= {"eps": 1e-8, "weight_decay": 0.01, "advantage_scale": "none", "reward_correct": 1.0, "reward_wrong": -1.0}
-    flat |= {"engine": "reference"}
+    flat |= {"scale_eps": 1e-4, "weight_scale": 1.0, "weight_alpha": 1.0, "weight_threshold": 0.5, "weight_low": 0.0}
+    flat |= {"prior_correct": 1.0, "prior_wrong": 1.0, "ema_rate": 0.2, "classes": "", "leaf_class": 1}
+    flat |= {"engine": "reference", "device": "cpu", "start": "policy"}
     for name, value in flat.items():
         assert frame[name].tolist() == [value] * 5, name
     assert {"fgrpo_version", "numpy_version"} <= set(frame.columns)
     assert set(frame.columns) == {"run_id", "reading", "fgrpo_version", "numpy_version", "step", *flat, *METRICS}
     for name in ("step", *METRICS):
         pd.testing.assert_series_equal(frame[name], pd.Series(getattr(trajectory, name), name=name))
+
+
+def test_classes_in_the_frame():
+    classes = (PolicyClass(2, 1.0, True), PolicyClass(30, 0.0, False))
+    frame = simulate(RunConfig(8, steps=1, policy=PolicyConfig(classes=classes))).to_frame()
+    assert [PolicyClass(**one) for one in json.loads(frame["classes"].iloc[0])] == list(classes)
+    assert (frame["actions"].iloc[0], frame["leaf_class"].iloc[0]) == (32, 0)
+
+
+def test_the_start_written_as_classes_is_the_same_run():
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(RunConfig, "stream_key", 77)
+        three = small()
+        as_classes = dataclasses.replace(three, policy=PolicyConfig(classes=three.policy.action_classes))
+        one, other = simulate(three), simulate(as_classes)
+    for name in METRICS:
+        np.testing.assert_array_equal(getattr(one, name), getattr(other, name), err_msg=name)
+
+
+def test_any_start_by_its_logits():
+    config = small()
+    start = np.random.default_rng(0).normal(size=1280)
+    trajectory = simulate(config, logits=start, snapshots=(0,))
+    assert trajectory.start == "logits"
+    np.testing.assert_allclose(trajectory.snapshots[0], np.exp(start) / np.exp(start).sum(), rtol=1e-12)
+    assert trajectory.correct_mass[0] == pytest.approx(trajectory.snapshots[0, :100].sum())
+    same = simulate(config, logits=initial_logits(config.policy))
+    np.testing.assert_array_equal(same.retained_mass, simulate(config).retained_mass)
+    for logits, message in ((start[:5], r"shape \(1280,\), got \(5,\)"), (start * np.inf, "finite")):
+        with pytest.raises(ValueError, match=message):
+            simulate(config, logits=logits)
+
+
+def test_snapshots_are_the_policies_after_the_steps_asked_for():
+    config = small(record_every=1, steps=9)
+    trajectory = simulate(config, snapshots=(9, 0, 3))
+    assert trajectory.snapshots.shape == (3, 1280)
+    np.testing.assert_allclose(trajectory.snapshots.sum(axis=1), 1.0, rtol=1e-12)
+    np.testing.assert_allclose(trajectory.snapshots[:, :100].sum(axis=1), trajectory.correct_mass[[9, 0, 3]])
+    assert simulate(config).snapshots is None
+    assert "snapshots" not in trajectory.to_frame().columns
+    for bad in (-1, 10, 1.5):
+        with pytest.raises(ValueError, match="a snapshot must be a whole number between 0 and 9"):
+            simulate(config, snapshots=(bad,))
+
+
+def martingale_z(trajectories, expected):
+    """Sum of observed minus expected tail misses over all steps and runs, in its standard errors over runs."""
+    sums = np.array([np.sum(one.leaf_tail_miss[1:] - expected(one)) for one in trajectories])
+    return sums.mean() / (sums.std(ddof=1) / np.sqrt(len(sums)))
+
+
+@pytest.mark.parametrize("rule", ["figure_matching", "raw rewards"])
+def test_lemma_3_1_holds_along_the_path_and_wrong_forms_do_not(rule):
+    """Observed minus expected is a martingale: z is N(0, 1), so a right simulator fails with probability 6e-5."""
+    config = small(group_size=4, steps=20, record_every=1, actions=64, correct=20, **simulation.RULES[rule])
+    trajectories = [simulate(dataclasses.replace(config, seed=seed), snapshots=range(20)) for seed in range(150)]
+    assert abs(martingale_z(trajectories, lambda one: one.leaf_tail_miss_probability[1:])) < 4
+
+    def two_rollouts_more(one):
+        mu = one.correct_mass[:-1, None]
+        return tail_miss_probability(mu, one.snapshots[:, 1:20], 6).mean(axis=1)
+
+    def all_correct_groups_count(one):
+        return np.mean((1 - one.snapshots[:, 1:20]) ** 4, axis=1) - (1 - one.correct_mass[:-1]) ** 4
+
+    assert abs(martingale_z(trajectories, two_rollouts_more)) > 6
+    assert abs(martingale_z(trajectories, all_correct_groups_count)) > 6
+
+
+def test_proposition_3_2_is_read_off():
+    """Under Eq 7 and plain ascent the recorded change is Proposition 3.2's, to first order in the learning rate."""
+    config = small(
+        group_size=8,
+        steps=5,
+        record_every=1,
+        actions=64,
+        correct=20,
+        surrogate="linear_distinct",
+        optimizer="sgd",
+        learning_rate=1e-6,
+    )
+    trajectory = simulate(config, snapshots=range(6))
+    rng = np.random.Generator(np.random.PCG64(config.stream_key))
+    for step in range(1, 6):
+        p = trajectory.snapshots[step - 1]
+        counts = engine_reference.sample_counts(p, 8, rng)
+        change = unsampled_correct_mass_change(p, np.arange(64) < 20, counts, learning_rate=1e-6).total
+        assert trajectory.unsampled_correct_mass_change[step] == pytest.approx(change, rel=1e-5)

@@ -5,8 +5,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fgrpo.simulate.metrics import GroupStatistics, entropy, policy_metrics
+from fgrpo.simulate import PolicyClass, PolicyConfig, RunConfig
+from fgrpo.simulate.metrics import (
+    GROUP_MEASURES,
+    GroupStatistics,
+    entropy,
+    group_metrics,
+    mass_change,
+    policy_metrics,
+)
 from fgrpo.simulate.policy import softmax
+from fgrpo.simulate.updates import weighted_group
+from fgrpo.theory.finite_step import exact_mass_change
 from reference import simulation
 
 logits_9 = st.lists(st.floats(-6, 6), min_size=9, max_size=9)
@@ -63,8 +73,57 @@ def test_entropy_of_equal_logits():
     assert entropy(np.full(128_000, 7.0)) == pytest.approx(math.log(128_000), rel=1e-14)
 
 
+POLICY = PolicyConfig(classes=(PolicyClass(2, 0.0, True), PolicyClass(3, 0.0, True), PolicyClass(4, 0.0, False)))
+
+
+def measured(logits, counts, step):
+    """The measures of a group of the nine actions, five of them correct, the last three of those the leaves."""
+    counts = np.array(counts)
+    config = RunConfig(int(counts.sum()), policy=POLICY)
+    draws = int(counts[:5].sum())
+    group = weighted_group(config, counts, config.group_size, draws / config.group_size, 1.0)
+    return group_metrics(group, 0 < draws < config.group_size, POLICY.leaves, softmax(np.array(logits)), np.array(step))
+
+
+@given(logits=logits_9, step=logits_9, counts=st.lists(st.integers(0, 3), min_size=9, max_size=9).filter(any))
+def test_measures_of_a_group_equal_their_definitions(logits, step, counts):
+    before, after = softmax(np.array(logits)), softmax(np.array(logits) + np.array(step))
+    expected = simulation.group_metrics(before, after, counts, 5, range(2, 5))
+    actual = measured(logits, counts, step)
+    assert tuple(actual) == tuple(expected) == GROUP_MEASURES
+    for name, value in expected.items():
+        assert actual[name] == pytest.approx(value, rel=1e-10, abs=1e-14), name
+
+
+@pytest.mark.parametrize("scale", [1e-12, 1e-6, 1.0, 1e3])
+def test_the_change_of_mass_is_that_of_theory_at_every_size_of_step(scale):
+    rng = np.random.default_rng(3)
+    for _ in range(20):
+        p, step, inside = rng.dirichlet(np.ones(9)), scale * rng.normal(size=9), rng.random(5) < 0.5
+        expected = exact_mass_change(p, step, np.append(inside, [False] * 4))
+        assert mass_change(p, step.copy(), inside) == pytest.approx(expected, rel=1e-12, abs=1e-300)
+
+
+def test_a_tiny_change_of_mass_keeps_its_digits():
+    """To first order sum_S p (dz - m): the difference of the two masses would have lost all digits."""
+    p, step, inside = np.full(4, 0.25), np.array([3e-17, 0.0, 1e-17, 0.0]), np.array([True, True, False])
+    assert mass_change(p, step, inside) == pytest.approx(0.25 * 3e-17 - 0.5 * 1e-17, rel=1e-12)
+
+
+def test_a_mass_of_all_but_nothing_is_measured_without_errors():
+    """Sums of probabilities that rounding puts above 1 are taken for 1; probability 0 is missed almost surely."""
+    logits = [800.0, 0.0, 0.0, 0.0, 0.0, -800.0, -800.0, -800.0, -800.0]
+    of_group = measured(logits, [7, 0, 0, 0, 0, 1, 0, 0, 0], np.zeros(9))
+    assert (of_group["leaf_tail_miss"], of_group["unsampled_correct_mass_change"]) == (1.0, 0.0)
+    assert of_group["leaf_tail_miss_probability"] == 0.0  # the group was active with probability 0
+    rng = np.random.default_rng(0)
+    for _ in range(300):
+        logits = np.append(rng.normal(size=5), np.full(4, -40.0))
+        assert 0.0 <= measured(logits, [1] * 9, np.zeros(9))["leaf_tail_miss_probability"] < 1e-13
+
+
 def test_group_statistics_average_since_the_last_record():
-    groups = GroupStatistics()
+    groups = GroupStatistics(np.float64(0.0))
     assert all(math.isnan(value) for value in groups.take().values())
     for active, weight, distinct in ((True, 0.25, 3), (False, 1.0, 0), (True, 0.75, 1), (False, 0.0, 4)):
         groups.add(active, weight, distinct)

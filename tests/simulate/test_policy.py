@@ -4,7 +4,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from fgrpo.simulate import PolicyConfig
+from fgrpo.simulate import PolicyClass, PolicyConfig
 from fgrpo.simulate.policy import initial_logits, initial_masses, softmax
 
 
@@ -23,6 +23,18 @@ def test_classes_lie_in_order():
     only_anchor = initial_masses(PolicyConfig(2, 1, 0.0, 9.0, 0.0))
     assert only_anchor["correct_mass"] == only_anchor["anchor_mass"] == 0.5
     assert math.isnan(only_anchor["leaf_mass"])
+
+
+def test_any_number_of_classes():
+    classes = (PolicyClass(2, 1.0, True), PolicyClass(1, -1.0, False), PolicyClass(3, 0.5, True))
+    policy = PolicyConfig(classes=classes)
+    assert initial_logits(policy).tolist() == [1.0, 1.0, 0.5, 0.5, 0.5, -1.0]
+    masses = initial_masses(policy)
+    total = 2 * math.exp(1) + 3 * math.exp(0.5) + math.exp(-1)
+    assert masses["leaf_mass"] == pytest.approx(math.exp(0.5) / total, rel=1e-14)
+    assert masses["anchor_mass"] == pytest.approx(math.exp(1) / total, rel=1e-14)
+    three = (PolicyClass(1, 5.0, True), PolicyClass(9_999, 3.0, True), PolicyClass(118_000, 0.0, False))
+    np.testing.assert_array_equal(initial_logits(PolicyConfig(classes=three)), initial_logits(PolicyConfig()))
 
 
 def test_softmax_of_rational_odds_and_of_extreme_logits():

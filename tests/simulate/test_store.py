@@ -7,7 +7,8 @@ import pandas as pd
 import pyarrow.parquet as pq
 import pytest
 
-from fgrpo.simulate import RunConfig, load_results, simulate
+from fgrpo.simulate import RunConfig, load_results, store
+from fgrpo.simulate.engine_reference import simulate
 from fgrpo.simulate.store import ResultsFolder
 
 
@@ -153,3 +154,44 @@ def test_a_path_that_cannot_be_a_folder_is_refused(tmp_path, monkeypatch):
         ResultsFolder(tmp_path / "new"),
     ):
         pass
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "message"),
+    [
+        ("CONFIG_SCHEMA", 3, r"with configuration schema 2 \(this is 3\): choose another --out"),
+        ("versions", lambda: {"fgrpo_version": "0.2.7"}, r"with fgrpo version 0\.1 \(this is 0\.2\): choose another"),
+    ],
+)
+def test_a_folder_of_another_schema_or_minor_version_is_refused_and_left_alone(
+    filled, monkeypatch, name, value, message
+):
+    before = files(filled)
+    monkeypatch.setattr(store, name, value)
+    with pytest.raises(ValueError, match=message), ResultsFolder(filled):
+        pass
+    monkeypatch.undo()
+    with ResultsFolder(filled) as results:  # the lock was given back
+        assert results.has(run(0))
+    assert files(filled) == before
+
+
+def test_a_folder_that_does_not_say_its_schema_has_the_first(filled):
+    for path in (filled / "runs").glob("*.parquet"):
+        table = pq.read_table(path)
+        metadata = {key: value for key, value in table.schema.metadata.items() if key != b"fgrpo.schema"}
+        pq.write_table(table.replace_schema_metadata(metadata), path)
+    with pytest.raises(ValueError, match=r"configuration schema 1 \(this is 2\)"), ResultsFolder(filled):
+        pass
+
+
+def test_another_patch_version_is_no_other_kind(filled, monkeypatch):
+    monkeypatch.setattr(store, "versions", lambda: {"fgrpo_version": "0.1.99"})
+    with ResultsFolder(filled) as results:
+        assert results.has(run(0))
+
+
+def test_a_run_from_a_start_of_its_own_is_not_stored(tmp_path):
+    trajectory = simulate(run(), logits=[0.0] * 128)
+    with ResultsFolder(tmp_path) as results, pytest.raises(ValueError, match="starts from logits: keep it yourself"):
+        results.save(trajectory)

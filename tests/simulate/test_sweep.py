@@ -1,29 +1,36 @@
+import dataclasses
 import os
 import signal
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pandas as pd
 import pytest
 
-from fgrpo.simulate import RunConfig, load_results, paper_sweep, run_sweep, simulate, sweep
+from fgrpo.simulate import RunConfig, engines, load_results, paper_sweep, run_sweep, simulate, sweep
 from fgrpo.simulate.sweep import PAPER_GROUP_SIZES, quick_sweep
 from reference.simulation import simulate_or_fail
 
 TINY = {"actions": 128, "correct": 10, "steps": 20}
 # long enough to be interrupted, some seconds in all
-SLOW = {"actions": 1280, "correct": 100, "steps": 3000}
+SLOW = {"actions": 1280, "correct": 100, "steps": 1500}
 SCRIPT = f"""
 from fgrpo.simulate import paper_sweep, run_sweep
 if __name__ == "__main__":
-    run_sweep(paper_sweep(group_sizes=(8,), seeds=range(8), **{SLOW}), "@OUT@", workers=2)
+    run_sweep(paper_sweep(group_sizes=(8,), seeds=range(8), **{SLOW}), "@OUT@", workers=2, engine="reference")
 """
 
 
 def tiny(**options):
     return paper_sweep(**{"group_sizes": (2, 8), "seeds": range(2), **TINY, **options})
+
+
+def replace_engine(monkeypatch, run):
+    other = dataclasses.replace(engines.ENGINES["reference"], run=run)
+    monkeypatch.setitem(engines.ENGINES, "reference", other)
 
 
 def runs(folder):
@@ -83,14 +90,14 @@ def test_results_do_not_depend_on_the_number_of_processes_and_duplicates_count_o
 def test_finished_runs_are_not_computed_again_and_long_ones_come_first(tmp_path, monkeypatch):
     computed = []
 
-    def spy(config):
-        computed.append(config)
-        return simulate_or_fail(config)
+    def spy(configs):
+        computed.extend(configs)
+        return simulate_or_fail(configs)
 
-    monkeypatch.setattr(sweep, "simulate", spy)
+    replace_engine(monkeypatch, spy)
     configs = [RunConfig.preset("figure_matching", group_size=n, **TINY) for n in (2, 8192, 64)]
-    run_sweep(configs[:1], tmp_path, workers=1)
-    both = run_sweep(configs, tmp_path, workers=1)
+    run_sweep(configs[:1], tmp_path, workers=1, engine="reference")
+    both = run_sweep(configs, tmp_path, workers=1, engine="reference")
     assert [one.group_size for one in computed] == [2, 8192, 64]
     pd.testing.assert_frame_equal(run_sweep(configs, tmp_path), both)
     assert len(computed) == 3
@@ -98,13 +105,13 @@ def test_finished_runs_are_not_computed_again_and_long_ones_come_first(tmp_path,
 
 @pytest.mark.parametrize("workers", [1, 2])
 def test_a_failing_run_ends_the_sweep_promptly_and_keeps_what_is_finished(tmp_path, monkeypatch, workers):
-    monkeypatch.setattr(sweep, "simulate", simulate_or_fail)
+    replace_engine(monkeypatch, simulate_or_fail)
     # in the order of cost; with two processes one sleeps while the other fails
     seeds = {0: 9, 1: 8, 13: 6, 2: 5} if workers == 1 else {0: 9, 1: 8, 14: 7, 13: 6, 2: 5, 3: 4}
     configs = [RunConfig.preset("figure_matching", group_size=2**n, seed=s, **TINY) for s, n in seeds.items()]
     started = time.monotonic()
     with pytest.raises(ArithmeticError, match="seed 13"):
-        run_sweep(configs, tmp_path, workers=workers)
+        run_sweep(configs, tmp_path, workers=workers, engine="reference")
     assert time.monotonic() - started < 60
     finished = {one.seed for one in configs if f"{one.run_id}.parquet" in runs(tmp_path)}
     assert {0, 1} <= finished <= ({0, 1} if workers == 1 else {0, 1, 2, 3})
@@ -121,6 +128,25 @@ def test_a_result_that_cannot_be_written_ends_the_processes(tmp_path, monkeypatc
     with pytest.raises(OSError, match="cannot write"):
         run_sweep(tiny(), tmp_path, workers=2)
     assert children(os.getpid(), of_pool=True) == []
+
+
+def test_an_executor_computes_the_runs_and_stays_open(tmp_path):
+    with ThreadPoolExecutor(2) as executor:
+        table = run_sweep(tiny(), tmp_path / "threads", executor=executor)
+        assert executor.submit(int).result() == 0
+    pd.testing.assert_frame_equal(table, run_sweep(tiny(), tmp_path / "alone", workers=1))
+
+
+def test_engine_and_device_are_columns(tmp_path):
+    table = run_sweep(tiny()[:2], tmp_path, workers=1, engine="reference", device="cpu")
+    assert set(table["engine"]) == {"reference"}
+    assert set(table["device"]) == {"cpu"}
+
+
+def test_an_engine_that_cannot_is_refused_before_the_first_run(tmp_path):
+    with pytest.raises(ValueError, match="did you mean 'sparse'"):
+        run_sweep(tiny(), tmp_path, engine="spares")
+    assert runs(tmp_path) == []
 
 
 @pytest.mark.parametrize("workers", [0, -1, 1.5, True, "2"])

@@ -41,6 +41,12 @@ def test_values_by_hand(samples: int, correct: int, k: int, expected: float) -> 
     assert not np.signbit(pass_at_k(samples, correct, k))
 
 
+def test_counts_go_up_to_where_doubles_stop_telling_them_apart() -> None:
+    assert pass_at_k(2.0**53, 1, 1) == 2.0**-53
+    with pytest.raises(ValueError, match="samples must be a whole number"):
+        pass_at_k(2.0**53 + 2, 1, 1)
+
+
 def test_counts_the_subsets_with_a_correct_sample() -> None:
     for n in range(1, 8):
         for c in range(n + 1):

@@ -157,6 +157,10 @@ def test_leading_axes() -> None:
             "the sum of probabilities must be 1",
         ),
         (lambda: correct_entropy([0.5, 0.5], correct=[True, False], count=[1, 1, 1]), "shapes must broadcast, got"),
+        (
+            lambda: correct_entropy([0.25, 0.25], correct=[True, False], count=[2]),
+            "probabilities, correct and count must have the same actions on their last axis",
+        ),
     ],
 )
 def test_invalid_input(call: Any, message: str) -> None:

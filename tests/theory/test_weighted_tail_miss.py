@@ -147,7 +147,7 @@ def test_edges_of_the_rare_region_and_the_share(mu, rho, n, gamma):
 def test_nothing_is_missed_where_every_rollout_is_rare_or_all_are_alike(gamma):
     for mu, tau in ((1, 1), (1, 0.25), (0, 0), (0.25, 0.25)):
         for function in (focal_tail_miss, advantage_weighted_tail_miss):
-            np.testing.assert_array_equal(function(mu, tau, [0, 1, 2, 8], gamma), np.zeros(4))
+            np.testing.assert_array_equal(function(mu, tau, [0, 1, 2, 8], gamma=gamma), np.zeros(4))
 
 
 def test_share_at_the_edges():

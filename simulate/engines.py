@@ -1,0 +1,302 @@
+"""The engines and the choice among them: one call for one run, one for many.
+
+All engines have one law and random numbers of their own, so their trajectories agree in distribution and not in value:
+reference  every action in every step, numpy; reads like the method.
+sparse     compiled, follows the actions that were ever drawn.
+torch      every action in every step, many runs at once, on a CPU or a CUDA GPU.
+"""
+
+import ctypes
+import os
+import sys
+from collections.abc import Callable, Generator, Iterable, Sequence
+from concurrent.futures import Executor
+from contextlib import closing
+from dataclasses import dataclass
+from functools import cache, partial
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Any
+
+from fgrpo.simulate import engine_reference
+from fgrpo.simulate._checks import known_name, whole_number
+from fgrpo.simulate.config import RunConfig
+from fgrpo.simulate.pool import available_cores, run_jobs
+from fgrpo.simulate.trajectory import Trajectory
+
+# measured: one draw takes about as long as two actions of a step
+ACTIONS_PER_DRAW = 2
+
+
+@dataclass(frozen=True)
+class Engine:
+    """One way to compute a run; the functions import what they need when they are called.
+
+    Attributes:
+        run: Computes these runs, in their order; picklable.
+        batches: Which runs are best computed in one call of `run`; takes the same options.
+        supports: Whether it has what the configuration names.
+        bytes_needed: Memory that one run takes at most, about.
+        modules: What must be installed.
+        options: Further arguments that `run` takes.
+    """
+
+    run: Callable[..., list[Trajectory]]
+    batches: Callable[..., list[list[RunConfig]]]
+    supports: Callable[[RunConfig], bool]
+    bytes_needed: Callable[[RunConfig], int]
+    modules: tuple[str, ...] = ()
+    options: frozenset[str] = frozenset()
+
+    @property
+    def missing(self) -> list[str]:
+        """Modules that are not installed."""
+        return [name for name in self.modules if find_spec(name) is None]
+
+
+def _one_by_one(configs: Sequence[RunConfig], **options: Any) -> list[list[RunConfig]]:
+    return [[config] for config in configs]
+
+
+def _run_reference(configs: Sequence[RunConfig], **options: Any) -> list[Trajectory]:
+    return [engine_reference.simulate(config, **options) for config in configs]
+
+
+def _sparse() -> Any:
+    return import_module("fgrpo.simulate.sparse")
+
+
+def _run_sparse(configs: Sequence[RunConfig]) -> list[Trajectory]:
+    return [_sparse().simulate_sparse(config) for config in configs]
+
+
+def _sparse_supports(config: RunConfig) -> bool:
+    return bool(_sparse().supports(config))
+
+
+def _sparse_bytes_needed(config: RunConfig) -> int:
+    return int(_sparse().bytes_needed(config))
+
+
+def _run_torch(configs: Sequence[RunConfig], device: str | None = None) -> list[Trajectory]:
+    from fgrpo.simulate.torch_engine import simulate_torch
+
+    return simulate_torch(configs, device=_torch_device(device))
+
+
+def _torch_batches(configs: Sequence[RunConfig], device: str | None = None) -> list[list[RunConfig]]:
+    from fgrpo.simulate.torch_engine import batches
+
+    return batches(configs, device=_torch_device(device))
+
+
+def _torch_bytes_needed(config: RunConfig) -> int:
+    from fgrpo.simulate.torch_engine import bytes_needed
+
+    return bytes_needed(config)
+
+
+def _torch_device(device: str | None) -> str:
+    return device or ("cuda" if cuda_available() else "cpu")
+
+
+ENGINES: dict[str, Engine] = {
+    "reference": Engine(
+        run=_run_reference,
+        batches=_one_by_one,
+        supports=lambda config: True,
+        bytes_needed=engine_reference.bytes_needed,
+        options=frozenset({"logits", "snapshots"}),
+    ),
+    "sparse": Engine(
+        run=_run_sparse,
+        batches=_one_by_one,
+        supports=_sparse_supports,
+        bytes_needed=_sparse_bytes_needed,
+        modules=("fgrpo.simulate.sparse", "numba"),
+    ),
+    "torch": Engine(
+        run=_run_torch,
+        batches=_torch_batches,
+        supports=lambda config: True,
+        bytes_needed=_torch_bytes_needed,
+        modules=("torch",),
+        options=frozenset({"device"}),
+    ),
+}
+
+
+def simulate(
+    config: RunConfig,
+    *,
+    engine: str = "auto",
+    device: str | None = None,
+    logits: Any = None,
+    snapshots: Sequence[int] = (),
+) -> Trajectory:
+    """Runs one configuration to its end.
+
+    Args:
+        config: The run.
+        engine: "reference", "sparse", "torch", or "auto": torch on a CUDA GPU where there is one, else sparse where it
+            is installed and has what the run names, else reference.
+        device: "cpu", "cuda", or None for the GPU if there is one (torch) or the CPU (the others).
+        logits: A start of one's own in place of config.policy's: finite, shape [actions], the correct ones first.
+        snapshots: Steps after which the whole policy is kept (0 for the start).
+
+    Raises:
+        ValueError: If the engine is unknown, not installed, or lacks what is asked for; if there is no CUDA GPU and one
+            is asked for; if the run cannot fit in memory; if logits or snapshots do not fit the run.
+    """
+    options = _given(device=device, logits=logits, snapshots=tuple(snapshots) or None)
+    name, options = choose_engine(config, engine, options)
+    [trajectory] = ENGINES[name].run([config], **options)
+    return trajectory
+
+
+def simulate_many(
+    configs: Iterable[RunConfig],
+    *,
+    engine: str = "auto",
+    device: str | None = None,
+    workers: int = 1,
+    executor: Executor | None = None,
+) -> list[Trajectory]:
+    """Runs many configurations; their trajectories, in the order of the configurations.
+
+    Each is the one that `simulate` returns, bit for bit on a CPU, whatever the workers and whatever else is run.
+
+    Args:
+        configs: Runs; equal ones are computed once.
+        engine: As for `simulate`; "auto" chooses for each run.
+        device: As for `simulate`.
+        workers: Processes; with 1 the runs take place in this process, and on a CUDA GPU always.
+        executor: Any executor in the style of concurrent.futures that shall compute the runs; `workers` then means
+            nothing.
+
+    Raises:
+        ValueError: As `simulate` does, before the first run.
+    """
+    asked = list(configs)
+    finished = run_all(asked, engine=engine, device=device, workers=workers, executor=executor)
+    with closing(finished):
+        of = {trajectory.config: trajectory for trajectory in finished}
+    return [of[config] for config in asked]
+
+
+def run_all(
+    configs: Iterable[RunConfig],
+    *,
+    engine: str = "auto",
+    device: str | None = None,
+    workers: int | None = None,
+    executor: Executor | None = None,
+) -> Generator[Trajectory, None, None]:
+    """Trajectories of the distinct configurations as they are finished, the longest runs first; see `simulate_many`."""
+    if workers is not None:
+        workers = whole_number("workers", workers, "pass the number of processes, or nothing for all cores", minimum=1)
+    chosen: dict[tuple[str, str | None], list[RunConfig]] = {}
+    for config in sorted(dict.fromkeys(configs), key=_cost, reverse=True):
+        name, options = choose_engine(config, engine, _given(device=device))
+        chosen.setdefault((name, options.get("device")), []).append(config)
+    jobs: list[Callable[[], list[Trajectory]]] = []
+    on_gpu: list[Callable[[], list[Trajectory]]] = []
+    for (name, where), runs in chosen.items():
+        options = _given(device=where)
+        parts = [partial(ENGINES[name].run, batch, **options) for batch in ENGINES[name].batches(runs, **options)]
+        # processes that share a GPU would only wait for one another
+        (on_gpu if name == "torch" and _torch_device(where) != "cpu" and executor is None else jobs).extend(parts)
+    processes = min(workers or available_cores(), len(jobs))
+    for finished, number in ((on_gpu, 1), (jobs, processes)):
+        with closing(run_jobs(finished, number, executor)) as batches:
+            for batch in batches:
+                yield from batch
+
+
+def choose_engine(config: RunConfig, engine: str, options: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+    """The engine that shall compute a run, and those of the options that it has to be given.
+
+    Raises:
+        ValueError: If there is none, see `simulate`.
+    """
+    known_name("engine", engine, ["auto", *ENGINES])
+    device = options.get("device")
+    on_gpu = device is not None and _is_gpu(device)
+    if device == "cpu" and engine != "torch":
+        # where all others are anyway
+        options = {name: value for name, value in options.items() if name != "device"}
+    if engine != "auto":
+        candidates = [engine]
+    elif on_gpu:
+        candidates = ["torch"]
+    else:
+        candidates = [*(["torch"] if device is None and cuda_available() else []), "sparse", "reference"]
+    refusals = {name: _refusal(name, config, options) for name in candidates}
+    for name, refusal in refusals.items():
+        if refusal is None:
+            return name, options
+    raise ValueError(refusals[candidates[-1]])
+
+
+def _refusal(name: str, config: RunConfig, options: dict[str, Any]) -> str | None:
+    """Why the engine cannot compute the run, in one line; None if it can."""
+    engine, way_out = ENGINES[name], "choose engine='reference'" if name != "reference" else "leave it out"
+    if engine.missing:
+        return f"engine {name!r} needs what is installed, got no {' and no '.join(engine.missing)}: {way_out}"
+    lacking = sorted(set(options) - engine.options)
+    if lacking:
+        return f"engine {name!r} must take what it is given, got {' and '.join(lacking)}, which it does not: {way_out}"
+    if not engine.supports(config):
+        return (
+            f"engine {name!r} must have what the run names, got a rule that it lacks in {config.to_json()}: {way_out}"
+        )
+    needed, memory = engine.bytes_needed(config), memory_in_bytes()
+    if memory is not None and needed > memory:
+        return (
+            f"a run must fit in memory, got one that needs {needed / 1e9:.3g} GB of {memory / 1e9:.3g} GB with engine "
+            f"{name!r}: pass fewer actions"
+        )
+    return None
+
+
+@cache
+def cuda_available() -> bool:
+    """Whether torch is installed and sees a CUDA GPU; torch is imported only where there is a driver for one."""
+    try:
+        ctypes.CDLL("nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1")
+    except OSError:
+        return False
+    if find_spec("torch") is None:
+        return False
+    import torch
+
+    return torch.cuda.is_available()
+
+
+def memory_in_bytes() -> int | None:
+    """Memory of this machine; None where the system does not say.
+
+    All of it, not what is free now: the system frees what it merely caches when it is asked for more.
+    """
+    if not hasattr(os, "sysconf"):
+        return None
+    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+
+
+def _is_gpu(device: Any) -> bool:
+    if device == "cpu":
+        return False
+    kind, _, index = str(device).partition(":")
+    if kind != "cuda" or not (index.isdecimal() or device == "cuda"):
+        raise ValueError(f"device must be 'cpu' or 'cuda', got {device!r}: leave it out for the GPU if there is one")
+    if not cuda_available():
+        raise ValueError(f"device must be there, got {device!r} and no CUDA GPU that torch can use: pass 'cpu'")
+    return True
+
+
+def _given(**options: Any) -> dict[str, Any]:
+    return {name: value for name, value in options.items() if value is not None}
+
+
+def _cost(config: RunConfig) -> int:
+    return config.steps * (config.policy.actions + ACTIONS_PER_DRAW * config.group_size)

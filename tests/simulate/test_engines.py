@@ -1,0 +1,174 @@
+import dataclasses
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from types import ModuleType
+
+import numpy as np
+import pytest
+
+from fgrpo.simulate import RunConfig, engine_reference, engines, simulate, simulate_many
+from fgrpo.simulate.trajectory import MEASURES
+
+TINY = {"actions": 128, "correct": 10, "steps": 20}
+
+
+def run(group_size=8, **changes):
+    return RunConfig.preset("figure_matching", **{"group_size": group_size, **TINY, **changes})
+
+
+def assert_same(one, other):
+    assert one.config == other.config
+    for name in MEASURES:
+        np.testing.assert_array_equal(getattr(one, name), getattr(other, name), err_msg=name)
+
+
+@pytest.fixture
+def sparse(monkeypatch):
+    """A stand-in for the sparse engine that supports group sizes below 100 and says that it computed the run."""
+    module = ModuleType("fgrpo.simulate.sparse")
+    module.simulate_sparse = lambda config: dataclasses.replace(engine_reference.simulate(config), engine="sparse")
+    module.supports = lambda config: config.group_size < 100
+    module.bytes_needed = lambda config: config.group_size
+    monkeypatch.setitem(sys.modules, "fgrpo.simulate.sparse", module)
+    other = dataclasses.replace(engines.ENGINES["sparse"], modules=())
+    monkeypatch.setitem(engines.ENGINES, "sparse", other)
+
+
+@pytest.fixture
+def only_reference(monkeypatch):
+    for name in ("sparse", "torch"):
+        other = dataclasses.replace(engines.ENGINES[name], modules=("no_such_module",))
+        monkeypatch.setitem(engines.ENGINES, name, other)
+
+
+def test_the_reference_engine_by_name():
+    trajectory = simulate(run(), engine="reference", device="cpu", snapshots=(20,))
+    assert (trajectory.engine, trajectory.device, trajectory.snapshots.shape) == ("reference", "cpu", (1, 128))
+    assert_same(trajectory, engine_reference.simulate(run()))
+    assert simulate(run(), engine="reference", logits=np.zeros(128)).start == "logits"
+
+
+@pytest.mark.usefixtures("sparse")
+def test_auto_takes_sparse_where_it_has_what_the_run_names_else_the_reference():
+    assert simulate(run(8)).engine == "sparse"
+    assert simulate(run(128)).engine == "reference"
+    assert simulate(run(8), snapshots=(0,)).engine == "reference"
+    assert simulate(run(8), device="cpu").engine == "sparse"
+    assert [one.engine for one in simulate_many([run(128), run(8)])] == ["reference", "sparse"]
+    with pytest.raises(ValueError, match=r"engine 'sparse' must have what the run names, got .*: choose engine='ref"):
+        simulate(run(128), engine="sparse")
+
+
+@pytest.mark.usefixtures("only_reference")
+def test_without_the_others_auto_is_the_reference_and_they_are_refused_in_one_line():
+    assert simulate(run()).engine == "reference"
+    for name in ("sparse", "torch"):
+        with pytest.raises(
+            ValueError, match=f"engine '{name}' needs .*got no no_such_module: choose engine='reference'"
+        ):
+            simulate(run(), engine=name)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"engine": "spares"}, "engine must be one of .*got 'spares': did you mean 'sparse'"),
+        ({"engine": None}, "engine must be one of"),
+        (
+            {"engine": "torch", "snapshots": (1,)},
+            "engine 'torch' must take .*got snapshots, .*choose engine='reference'",
+        ),
+        ({"engine": "torch", "logits": [0.0]}, "engine 'torch' must take .*got logits"),
+        ({"device": "gpu"}, "device must be 'cpu' or 'cuda', got 'gpu'"),
+        ({"device": "cuda:x"}, "device must be 'cpu' or 'cuda'"),
+    ],
+)
+def test_what_cannot_be_is_refused_in_one_line(options, message):
+    with pytest.raises(ValueError, match=message) as refused:
+        simulate(run(), **options)
+    assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize("engine", ["auto", "torch", "reference"])
+def test_a_gpu_that_is_not_there_is_refused_in_one_line(monkeypatch, engine):
+    monkeypatch.setattr(engines, "cuda_available", lambda: False)
+    with pytest.raises(ValueError, match=r"device must be there, got 'cuda' and no CUDA GPU .*: pass 'cpu'"):
+        simulate(run(), engine=engine, device="cuda")
+
+
+def test_with_a_gpu_auto_is_torch_and_other_engines_take_no_gpu(monkeypatch):
+    monkeypatch.setattr(engines, "cuda_available", lambda: True)
+    for device in (None, "cuda", "cuda:1"):
+        options = {} if device is None else {"device": device}
+        assert engines.choose_engine(run(), "auto", options) == ("torch", options)
+    with pytest.raises(ValueError, match=r"engine 'reference' must take .*got device"):
+        simulate(run(), engine="reference", device="cuda")
+    assert simulate(run(), device="cpu").device == "cpu"
+
+
+def test_a_driver_without_torch_is_no_gpu(monkeypatch):
+    monkeypatch.setattr(engines.ctypes, "CDLL", lambda name: None)
+    monkeypatch.setattr(engines, "find_spec", lambda name: None)
+    assert engines.cuda_available.__wrapped__() is False
+
+
+def test_a_run_that_cannot_fit_in_memory_is_refused_before_it_starts(monkeypatch):
+    huge = run(2, actions=2**31 - 1)
+    monkeypatch.setattr(engines, "memory_in_bytes", lambda: 16 * 10**9)
+    with pytest.raises(
+        ValueError, match=r"needs 344 GB of 16 GB with engine 'reference': pass fewer actions"
+    ) as refused:
+        simulate(huge, engine="reference")
+    assert "\n" not in str(refused.value)
+    with pytest.raises(ValueError, match="must fit in memory"):
+        simulate_many([run(), huge], engine="reference")
+    monkeypatch.setattr(engines, "memory_in_bytes", lambda: None)
+    assert engines.choose_engine(huge, "reference", {}) == ("reference", {})
+
+
+def test_memory_is_what_the_system_says():
+    # MemTotal stands first, in KiB
+    total = int(Path("/proc/meminfo").read_text().split()[1])
+    assert engines.memory_in_bytes() == pytest.approx(1024 * total, rel=0.01)
+
+
+def test_more_rollouts_than_can_be_counted_are_refused():
+    with pytest.raises(
+        ValueError, match="group_size must be a whole number between 1 and 2147483647, got 2147483648: "
+    ):
+        run(2**31)
+
+
+@pytest.mark.parametrize(
+    "how", [{}, {"workers": 2}, {"executor": ThreadPoolExecutor(2)}], ids=["here", "two", "threads"]
+)
+def test_many_runs_come_in_their_order_whatever_computes_them(how):
+    configs = [run(2), run(512), run(8, seed=3), run(2), run(64)]
+    many = simulate_many(iter(configs), engine="reference", **how)
+    assert [one.config for one in many] == configs
+    for one, config in zip(many, configs, strict=True):
+        assert_same(one, engine_reference.simulate(config))
+
+
+def test_no_runs_are_no_trajectories():
+    assert simulate_many([]) == []
+
+
+@pytest.mark.parametrize("workers", [0, 1.5, None])
+def test_workers_must_be_a_whole_number(workers):
+    if workers is not None:
+        with pytest.raises(ValueError, match="workers must be a whole number"):
+            simulate_many([run()], workers=workers)
+
+
+def test_equal_runs_are_computed_once(monkeypatch):
+    computed = []
+
+    def spy(configs):
+        computed.extend(configs)
+        return [engine_reference.simulate(one) for one in configs]
+
+    monkeypatch.setitem(engines.ENGINES, "reference", dataclasses.replace(engines.ENGINES["reference"], run=spy))
+    simulate_many([run(), run(), run(2)], engine="reference")
+    assert sorted(one.group_size for one in computed) == [2, 8]
