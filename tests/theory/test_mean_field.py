@@ -33,6 +33,14 @@ def test_time_change(classes):
         assert not np.allclose(time / plain.time, time[0] / plain.time[0], rtol=1e-3, atol=0)
 
 
+def test_time_of_two_actions_in_closed_form():
+    # the odds q/(1-q) grow at the rate 2 q (1-q): time is the integral of dq / (2 q^2 (1-q)^2)
+    q = np.array([0.5, 0.500001, 0.7, 0.9, 0.99])
+    integral = np.log(q / (1 - q)) + (1 / (1 - q) - 1 / q) / 2
+    orbit = mean_field_orbit(from_logits([1, 1], [0.0, 0.0], [True, False]), q[1:])
+    np.testing.assert_allclose(orbit.time, integral[1:] - integral[0], rtol=1e-7, atol=1e-10)
+
+
 def test_to_the_end_and_from_little():
     for options in ({"gamma": 2.0}, {"normalisation": "std"}):
         orbit = mean_field_orbit(SIMULATION, [0.99, 1 - 1e-6], **options)

@@ -172,6 +172,11 @@ def test_regimes_come_in_order(mu, rho, level):
     assert positions[0] == 0
 
 
+def test_regimes_have_the_shape_of_their_arguments():
+    assert tail_miss_regime([[0.5], [0.6]], 0.1, [2, 8, 64]).shape == (2, 3)
+    assert isinstance(tail_miss_regime(0.5, 0.1, 8), str)
+
+
 def test_regimes_at_the_edges():
     assert list(tail_miss_regime(0.5, 0, [0, 1, 2, 1e12])) == ["inactive", "inactive", "miss-prone", "miss-prone"]
     assert set(tail_miss_regime([0, 1], 0, [[1], [1e12]]).ravel()) == {"inactive"}
