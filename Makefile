@@ -5,7 +5,12 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 INSTALL := $(PIP) install --constraint constraints.txt
 
-.PHONY: reproduce test lint types unit acceptance mutation bench clean
+.PHONY: help reproduce test lint types unit acceptance mutation bench clean
+
+help:
+	@echo "make reproduce [QUICK=1] [OUT=DIR] [WORKERS=K]   sweep, Figures 2, 4, 5 and report.md"
+	@echo "make test                                        lint, strict types, all tests"
+	@echo "CONTRIBUTING.md has the others: acceptance, mutation, bench, clean"
 
 # the main job: sweep, figures 2, 4, 5 and report.md in results/; QUICK=1 takes a reduced action space, OUT=DIR another folder
 reproduce: $(VENV)/.core

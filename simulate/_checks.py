@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from fgrpo.theory._validation import FloatArray
+from fgrpo.theory._validation import FloatArray, shown
 
 LARGEST_COUNT = 2**31 - 1
 
@@ -23,16 +23,26 @@ def whole_number(name: str, value: Any, way_out: str, *, minimum: int, maximum: 
     whole = isinstance(value, numbers.Integral) and not isinstance(value, bool)
     if not whole or value < minimum or (maximum is not None and value > maximum):
         rule = f"at least {minimum}" if maximum is None else f"between {minimum} and {maximum}"
-        raise ValueError(f"{name} must be a whole number {rule}, got {value!r}: {way_out}")
+        raise ValueError(f"{name} must be a whole number {rule}, got {shown(value)}: {way_out}")
     return int(value)
 
 
-def number(name: str, value: Any, check: Callable[[str, Any, str], FloatArray], way_out: str) -> float:
-    """`value` as one float64 that passes `check`, one of the checks of fgrpo.theory; booleans are refused."""
+def number(
+    name: str,
+    value: Any,
+    check: Callable[[str, Any, str], FloatArray],
+    way_out: str,
+    *,
+    largest: float = float("inf"),
+) -> float:
+    """`value` as one float64 of at most `largest` in size that passes `check`, one of fgrpo.theory; no booleans."""
     if isinstance(value, bool | np.bool_) or np.ndim(value) != 0:
-        raise ValueError(f"{name} must be one real number, got {value!r}: {way_out}")
+        raise ValueError(f"{name} must be one real number, got {shown(value)}: {way_out}")
     # + 0.0 turns -0.0 into 0.0: equal configurations must have one canonical JSON
-    return float(check(name, value, way_out)) + 0.0
+    result = float(check(name, value, way_out)) + 0.0
+    if abs(result) > largest:
+        raise ValueError(f"{name} must be at most {largest:g} in size, got {result!r}: {way_out}")
+    return result
 
 
 def known_name(name: str, value: Any, valid: Iterable[str]) -> str:
@@ -40,6 +50,6 @@ def known_name(name: str, value: Any, valid: Iterable[str]) -> str:
     names = list(valid)
     if isinstance(value, str) and value in names:
         return value
-    nearest = difflib.get_close_matches(str(value), names, n=1, cutoff=0.0)[0]
+    nearest = difflib.get_close_matches(shown(value), names, n=1, cutoff=0.0)[0]
     listed = ", ".join(repr(one) for one in names)
-    raise ValueError(f"{name} must be one of {listed}, got {value!r}: did you mean {nearest!r}?")
+    raise ValueError(f"{name} must be one of {listed}, got {shown(value)}: did you mean {nearest!r}?")

@@ -8,7 +8,7 @@ from typing import Any, Self, TypeVar
 from fgrpo.simulate._checks import assign, known_name, number, whole_number
 from fgrpo.simulate.policy_config import PolicyClass, PolicyConfig
 from fgrpo.simulate.updates import ADVANTAGE_SCALES, OPTIMIZERS, SUCCESS_ESTIMATES, SURROGATES, WEIGHTS
-from fgrpo.theory._validation import FloatArray, finite, non_negative, positive, probability
+from fgrpo.theory._validation import FloatArray, finite, non_negative, positive, probability, shown
 
 __all__ = ["CONFIG_SCHEMA", "PRESETS", "PolicyClass", "PolicyConfig", "RunConfig", "UpdateConfig"]
 
@@ -17,21 +17,28 @@ __all__ = ["CONFIG_SCHEMA", "PRESETS", "PolicyClass", "PolicyConfig", "RunConfig
 # configuration starts to mean another computation: when a default changes, or what a name stands for.
 CONFIG_SCHEMA = 2
 
+# bounds that keep every product of an update a double
+LARGEST_REWARD = 1e100
+LARGEST_WEIGHT = 1e30
+LARGEST_LEARNING_RATE = 1e3
+LARGEST_EPS = 1e3
+SMALLEST_SCALE_EPS = 1e-100
+
 Kind = TypeVar("Kind", "PolicyConfig", "UpdateConfig")
 
 
 def _instance(name: str, value: Any, kind: type[Kind]) -> Kind:
     if not isinstance(value, kind):
-        raise ValueError(f"{name} must be of type {kind.__name__}, got {value!r}: pass {kind.__name__}(...)")
+        raise ValueError(f"{name} must be of type {kind.__name__}, got {shown(value)}: pass {kind.__name__}(...)")
     return value
 
 
 def _betas(value: Any) -> tuple[float, float]:
     if not isinstance(value, tuple | list) or len(value) != 2:
-        raise ValueError(f"betas must be two numbers, got {value!r}: pass a pair such as (0.9, 0.999)")
+        raise ValueError(f"betas must be two numbers, got {shown(value)}: pass a pair such as (0.9, 0.999)")
     first, second = (number("betas", beta, non_negative, "pass decays in [0, 1)") for beta in value)
     if max(first, second) >= 1:
-        raise ValueError(f"betas must be below 1, got {value!r}: pass decays such as (0.9, 0.999)")
+        raise ValueError(f"betas must be below 1, got {shown(value)}: pass decays such as (0.9, 0.999)")
     return first, second
 
 
@@ -42,14 +49,15 @@ class UpdateConfig:
     Attributes:
         surrogate: Objective that is ascended, see SURROGATES in fgrpo.simulate.updates.
         optimizer: See OPTIMIZERS.
-        learning_rate: eta, finite and above 0.
+        learning_rate: eta, above 0 and at most 1000.
         betas: Decay of the first and of the second moment, each in [0, 1).
-        eps: Added to the root of the second moment, above 0.
-        weight_decay: Decoupled decay, at least 0; logits shrink by the factor 1 - learning_rate * weight_decay a step.
+        eps: Added to the root of the second moment, above 0 and at most 1000.
+        weight_decay: Decoupled decay, at least 0; logits shrink by the factor 1 - learning_rate * weight_decay a step,
+            which is above 0.
         advantage_scale: What the centred rewards are divided by, see ADVANTAGE_SCALES.
-        reward_correct: R_c, finite.
-        reward_wrong: R_w, finite, below `reward_correct`.
-        scale_eps: Added to the standard deviation of the rewards where `advantage_scale` is "std", above 0.
+        reward_correct: R_c, between -1e100 and 1e100.
+        reward_wrong: R_w, likewise, below `reward_correct`.
+        scale_eps: Added to the standard deviation of the rewards where `advantage_scale` is "std", from 1e-100 to 1000.
 
     Raises:
         ValueError: If a value is outside its range, a name is unknown, or raw rewards (surrogate "linear_distinct") are
@@ -77,14 +85,33 @@ class UpdateConfig:
         known_name("advantage_scale", self.advantage_scale, ADVANTAGE_SCALES)
         assign(
             self,
-            learning_rate=number("learning_rate", self.learning_rate, positive, "pass a step size such as 0.01"),
+            learning_rate=number(
+                "learning_rate",
+                self.learning_rate,
+                positive,
+                "pass a step size such as 0.01",
+                largest=LARGEST_LEARNING_RATE,
+            ),
             betas=_betas(self.betas),
-            eps=number("eps", self.eps, positive, "pass a small positive number such as 1e-8"),
+            eps=number("eps", self.eps, positive, "pass a small positive number such as 1e-8", largest=LARGEST_EPS),
             weight_decay=number("weight_decay", self.weight_decay, non_negative, "pass 0 for no decay"),
-            reward_correct=number("reward_correct", self.reward_correct, finite, "pass a finite reward"),
-            reward_wrong=number("reward_wrong", self.reward_wrong, finite, "pass a finite reward"),
-            scale_eps=number("scale_eps", self.scale_eps, positive, "pass a small positive number such as 1e-4"),
+            scale_eps=number(
+                "scale_eps", self.scale_eps, positive, "pass a small positive number such as 1e-4", largest=LARGEST_EPS
+            ),
         )
+        for name in ("reward_correct", "reward_wrong"):
+            reward = number(name, getattr(self, name), finite, "pass a reward such as 1 or 0", largest=LARGEST_REWARD)
+            assign(self, **{name: reward})
+        if self.learning_rate * self.weight_decay >= 1:
+            raise ValueError(
+                "learning_rate * weight_decay must be below 1, got "
+                f"{self.learning_rate!r} * {self.weight_decay!r}: a step would turn the logits round or erase them"
+            )
+        if self.scale_eps < SMALLEST_SCALE_EPS:
+            raise ValueError(
+                f"scale_eps must be at least {SMALLEST_SCALE_EPS:g}, got {self.scale_eps!r}: "
+                "pass a small positive number such as 1e-4"
+            )
         if self.surrogate == "linear_distinct" and self.advantage_scale != "none":
             raise ValueError(
                 "advantage_scale must be 'none' for the surrogate 'linear_distinct', which takes raw rewards, got "
@@ -121,10 +148,11 @@ class RunConfig:
         success_estimate: Success rate that the weight sees, see SUCCESS_ESTIMATES.
         policy: The start.
         update: The update rule.
-        weight_scale: The weight, if `weight` is "constant": at least 0; 1 leaves the update as it is.
-        weight_alpha: Extra weight of a prompt that is never solved, if `weight` is "hard_upweight": at least 0.
+        weight_scale: The weight, if `weight` is "constant": from 0 to 1e30; 1 leaves the update as it is.
+        weight_alpha: Extra weight of a prompt that is never solved, if `weight` is "hard_upweight": from 0 to
+            1e30.
         weight_threshold: Success estimate up to which the weight is 1, if `weight` is "step": in [0, 1].
-        weight_low: Weight above that threshold, at least 0.
+        weight_low: Weight above that threshold, from 0 to 1e30.
         prior_correct: Pseudo-count of correct rollouts, if `success_estimate` is "shrunk": above 0.
         prior_wrong: Pseudo-count of wrong rollouts, above 0.
         ema_rate: Share of the newest group, if `success_estimate` is "ema": in (0, 1].
@@ -165,7 +193,10 @@ class RunConfig:
         _instance("policy", self.policy, PolicyConfig)
         _instance("update", self.update, UpdateConfig)
         for name in ("weight_scale", "weight_alpha", "weight_low"):
-            assign(self, **{name: number(name, getattr(self, name), non_negative, "pass a weight such as 0.5 or 1")})
+            weight = number(
+                name, getattr(self, name), non_negative, "pass a weight such as 0.5 or 1", largest=LARGEST_WEIGHT
+            )
+            assign(self, **{name: weight})
         for name in ("prior_correct", "prior_wrong"):
             assign(self, **{name: number(name, getattr(self, name), positive, "1 and 1 is the uniform prior")})
         for name in ("weight_threshold", "ema_rate"):
@@ -206,7 +237,7 @@ class RunConfig:
             ValueError: If group_size is missing, a field is unknown, or a value is invalid.
         """
         if not isinstance(values, dict):
-            raise ValueError(f"a run must be a dictionary of fields, got {values!r}: pass what to_dict returned")
+            raise ValueError(f"a run must be a dictionary of fields, got {shown(values)}: pass what to_dict returned")
         _refuse_unknown_fields(cls, values)
         if "group_size" not in values:
             raise ValueError("group_size must be given, got none: pass the number of rollouts per prompt")
@@ -231,8 +262,8 @@ class RunConfig:
         """
         try:
             values = json.loads(text)
-        except ValueError:
-            raise ValueError(f"a run must be JSON, got {text!r}: pass what to_json returned") from None
+        except (ValueError, TypeError, RecursionError):
+            raise ValueError(f"a run must be JSON, got {shown(text)}: pass what to_json returned") from None
         return cls.from_dict(values)
 
     @property

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fgrpo.simulate.policy_config import PolicyConfig
+from fgrpo.simulate.policy_config import LARGEST_LOGIT, SMALLEST_CORRECT_MASS, PolicyConfig
 from fgrpo.theory._validation import finite
 
 FloatArray = NDArray[np.float64]
@@ -28,13 +28,22 @@ def read_logits(logits: Any, policy: PolicyConfig) -> FloatArray:
     """A start of one's own: a copy of `logits` as float64, shape [actions].
 
     Raises:
-        ValueError: If they are not finite numbers, one per action.
+        ValueError: If they are not finite numbers between -700 and 700, one per action, or the correct mass is below
+            1e-300.
     """
     start: FloatArray = finite("logits", logits, "pass one finite logit per action")
     if start.shape != (policy.actions,):
         raise ValueError(
             f"logits must have shape ({policy.actions},), got {start.shape}: pass one logit per action, correct "
             "actions first"
+        )
+    if np.abs(start).max() > LARGEST_LOGIT:
+        raise ValueError(f"logits must be at most {LARGEST_LOGIT:g} in size, got {np.abs(start).max():g}: scale them")
+    mass = softmax(start)[: policy.correct].sum()
+    if mass < SMALLEST_CORRECT_MASS:
+        raise ValueError(
+            f"the correct mass must be at least {SMALLEST_CORRECT_MASS:g}, got {mass:g}: "
+            "raise the logits of the correct actions"
         )
     return start
 

@@ -1,11 +1,16 @@
 """The start of a run: a softmax policy whose actions fall into classes of equal logits, checked and hashable."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
 from fgrpo.simulate._checks import LARGEST_COUNT, assign, known_name, number, whole_number
-from fgrpo.theory._validation import finite
+from fgrpo.theory._validation import finite, shown
+
+LARGEST_LOGIT = 700.0
+"""In size; exp of it is a double."""
+SMALLEST_CORRECT_MASS = 1e-300
 
 
 @dataclass(frozen=True)
@@ -14,7 +19,7 @@ class PolicyClass:
 
     Attributes:
         count: Number of actions, at least 1.
-        logit: Logit of each of them, finite.
+        logit: Logit of each of them, between -700 and 700.
         correct: Whether they are correct.
 
     Raises:
@@ -30,10 +35,12 @@ class PolicyClass:
         assign(
             self,
             count=whole_number("count", self.count, "pass the number of actions of the class", minimum=1),
-            logit=number("logit", self.logit, finite, "pass a finite logit"),
+            logit=number("logit", self.logit, finite, "pass a finite logit", largest=LARGEST_LOGIT),
         )
         if not isinstance(self.correct, bool):
-            raise ValueError(f"correct of a class must be True or False, got {self.correct!r}: pass one of the two")
+            raise ValueError(
+                f"correct of a class must be True or False, got {shown(self.correct)}: pass one of the two"
+            )
 
 
 @dataclass(frozen=True)
@@ -45,9 +52,9 @@ class PolicyConfig:
     Attributes:
         actions: Number of actions.
         correct: Number of correct ones, 1 <= correct < actions; the first of them is the anchor.
-        anchor_logit: Logit of the anchor, finite.
-        correct_logit: Logit of each other correct action, finite.
-        wrong_logit: Logit of each wrong action, finite.
+        anchor_logit: Logit of the anchor, between -700 and 700.
+        correct_logit: Logit of each other correct action, likewise.
+        wrong_logit: Logit of each wrong action, likewise. The correct mass is at least 1e-300.
         classes: Any number of classes in place of the three, at least one of them correct and one wrong; correct ones
             are sorted to the front. `actions` and `correct` then follow from them, the logits above mean nothing and
             keep their defaults. None for the three classes.
@@ -80,7 +87,9 @@ class PolicyConfig:
                 f"correct must be below actions, got {self.correct} of {self.actions}: leave at least one wrong action"
             )
         for name in ("anchor_logit", "correct_logit", "wrong_logit"):
-            assign(self, **{name: number(name, getattr(self, name), finite, "pass a finite logit")})
+            value = number(name, getattr(self, name), finite, "pass a finite logit", largest=LARGEST_LOGIT)
+            assign(self, **{name: value})
+        self._refuse_no_correct_mass()
         if self.leaf_class is not None:
             last = sum(one.correct for one in self.action_classes) - 1
             way_out = "pass the index of a correct class, or None for the most numerous one"
@@ -96,15 +105,25 @@ class PolicyConfig:
         for name, size in sizes.items():
             if getattr(self, name) not in (size, _DEFAULTS[name]):
                 raise ValueError(
-                    f"{name} must be that of the classes, {size}, got {getattr(self, name)!r}: leave it out"
+                    f"{name} must be that of the classes, {size}, got {shown(getattr(self, name))}: leave it out"
                 )
         for name in ("anchor_logit", "correct_logit", "wrong_logit"):
             if getattr(self, name) != _DEFAULTS[name]:
                 raise ValueError(
-                    f"{name} must be left out where classes are given, got {getattr(self, name)!r}: "
+                    f"{name} must be left out where classes are given, got {shown(getattr(self, name))}: "
                     "pass each class with its logit"
                 )
         assign(self, classes=classes, **sizes)
+
+    def _refuse_no_correct_mass(self) -> None:
+        logits = [one.logit for one in self.action_classes]
+        masses = [one.count * math.exp(one.logit - max(logits)) for one in self.action_classes]
+        correct = sum(mass for mass, one in zip(masses, self.action_classes, strict=True) if one.correct)
+        if correct < SMALLEST_CORRECT_MASS * sum(masses):
+            raise ValueError(
+                f"the correct mass must be at least {SMALLEST_CORRECT_MASS:g}, got {correct / sum(masses):g}: "
+                "raise the logits of the correct actions"
+            )
 
     @property
     def action_classes(self) -> tuple[PolicyClass, ...]:
@@ -136,13 +155,15 @@ _DEFAULTS: dict[str, Any] = {one.name: one.default for one in fields(PolicyConfi
 
 def _read_classes(value: Any) -> tuple[PolicyClass, ...]:
     if not isinstance(value, Sequence) or isinstance(value, str):
-        raise ValueError(f"classes must be a tuple of PolicyClass, got {value!r}: pass (PolicyClass(...), ...)")
+        raise ValueError(f"classes must be a tuple of PolicyClass, got {shown(value)}: pass (PolicyClass(...), ...)")
     classes = tuple(_read_class(one) for one in value)
     kinds = {one.correct for one in classes}
     if len(kinds) != 2:
-        raise ValueError(f"classes must hold a correct and a wrong one, got {value!r}: add a class of the other kind")
+        raise ValueError(
+            f"classes must hold a correct and a wrong one, got {shown(value)}: add a class of the other kind"
+        )
     if sum(one.count for one in classes) > LARGEST_COUNT:
-        raise ValueError(f"classes must hold at most {LARGEST_COUNT} actions, got {value!r}: pass smaller counts")
+        raise ValueError(f"classes must hold at most {LARGEST_COUNT} actions, got {shown(value)}: pass smaller counts")
     return tuple(sorted(classes, key=lambda one: not one.correct))
 
 
@@ -151,7 +172,7 @@ def _read_class(value: Any) -> PolicyClass:
         return value
     names = [one.name for one in fields(PolicyClass)]
     if not isinstance(value, dict) or not {*names} <= {*value}:
-        raise ValueError(f"a class must be a PolicyClass, got {value!r}: pass PolicyClass(count, logit, correct)")
+        raise ValueError(f"a class must be a PolicyClass, got {shown(value)}: pass PolicyClass(count, logit, correct)")
     for key in value:
         known_name("a field of PolicyClass", key, names)
     return PolicyClass(**value)

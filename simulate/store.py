@@ -1,19 +1,21 @@
 """A results folder: one parquet file per finished run, and one table of the runs last asked for.
 
 A file appears whole or not at all. Each run's file carries its configuration, so that a finished run is recognised and
-never computed again, and a file that is not what its name says is refused.
+never computed again, and a file that is not what its name says is refused. Each file carries a digest of what it holds,
+which every reader verifies: a flipped bit is noticed, wherever it is.
 """
 
+import hashlib
 import json
 import os
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from fgrpo.simulate.config import CONFIG_SCHEMA, RunConfig
 from fgrpo.simulate.files import TEMPORARY, write_atomically
 from fgrpo.simulate.trajectory import Trajectory, versions
+from fgrpo.theory._validation import shown
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -23,6 +25,8 @@ RUNS = "runs"
 SWEEP = "sweep.parquet"
 LOCK = ".lock"
 
+_DIGEST = b"fgrpo.digest"
+
 
 class ResultsFolder:
     """A results folder that this process alone writes to; use it as a context manager, which holds the folder's lock.
@@ -31,14 +35,15 @@ class ResultsFolder:
         folder: Created if it does not exist.
 
     Raises:
-        ValueError: On entry, if the path is a file, cannot be written to, is being written by another process, or holds
-            runs of another configuration schema or another minor version of fgrpo.
+        ValueError: If it is no path; on entry, if the path is a file, cannot be written to, is being written by another
+            process, or holds runs of another configuration schema or another minor version of fgrpo; if a folder bears
+            its table's name.
     """
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:
         import filelock
 
-        self.folder = Path(folder)
+        self.folder = _folder(folder)
         self._lock = filelock.FileLock(self.folder / LOCK)
 
     def __enter__(self) -> Self:
@@ -46,6 +51,8 @@ class ResultsFolder:
 
         if self.folder.exists() and not self.folder.is_dir():
             raise ValueError(f"the results folder must be a folder, got the file {self.folder}: choose another --out")
+        if (self.folder / SWEEP).is_dir():
+            raise ValueError(f"{SWEEP} must be a file, got the folder {self.folder / SWEEP}: rename it")
         try:
             (self.folder / RUNS).mkdir(parents=True, exist_ok=True)
             self._lock.acquire(blocking=False)
@@ -60,7 +67,8 @@ class ResultsFolder:
             ) from None
         # whoever left these behind is gone, since this process holds the lock
         for left_over in (*self.folder.glob(f".*{TEMPORARY}"), *(self.folder / RUNS).glob(f".*{TEMPORARY}")):
-            left_over.unlink()
+            if not left_over.is_dir():  # a folder is none of ours
+                left_over.unlink()
         try:
             self._refuse_other_kind()
         except ValueError:
@@ -78,8 +86,11 @@ class ResultsFolder:
         own = _kind(str(CONFIG_SCHEMA), versions()["fgrpo_version"])
         for path in sorted((self.folder / RUNS).glob("*.parquet")):
             try:
-                kind = _kind_of(pq.read_schema(path).metadata or {})
-            except (OSError, ValueError, KeyError):  # damaged, or no run at all: found out when it is asked for
+                metadata = pq.read_schema(path).metadata
+                kind = _kind_of(metadata)
+                if _DIGEST in metadata:  # earlier kinds have none
+                    _read(path)
+            except Exception:  # damaged, or no run at all: found out when it is asked for
                 continue
             differing = [f"{name} {kind[name]} (this is {mine})" for name, mine in own.items() if kind[name] != mine]
             if differing:
@@ -99,14 +110,10 @@ class ResultsFolder:
         Raises:
             ValueError: If its file is damaged or holds another run.
         """
-        import pyarrow.parquet as pq
-
         path = self.path(config)
         if not path.exists():
             return False
-        with _damage_reported(path):
-            metadata = pq.read_schema(path).metadata or {}
-        _refuse_other_run(path, metadata)
+        _read_run(path)
         return True
 
     def save(self, trajectory: Trajectory) -> None:
@@ -131,7 +138,8 @@ class ResultsFolder:
             "fgrpo.device": trajectory.device,
             "fgrpo.versions": json.dumps(versions()),
         }
-        _write(table.replace_schema_metadata({**table.schema.metadata, **provenance}), self.path(trajectory.config))
+        table = table.replace_schema_metadata({**table.schema.metadata, **provenance})
+        write_table(table, self.path(trajectory.config))
 
     def assemble(self, configs: Iterable[RunConfig]) -> "pd.DataFrame":
         """Writes the table of these finished runs, in this order, and returns it.
@@ -143,14 +151,9 @@ class ResultsFolder:
         import pandas as pd
         import pyarrow as pa
 
-        frames = []
-        for config in configs:
-            path = self.path(config)
-            table = _read(path)
-            _refuse_other_run(path, table.schema.metadata or {})
-            frames.append(table.to_pandas())
+        frames = [_read_run(self.path(config)) for config in configs]
         sweep: pd.DataFrame = pd.concat(frames, ignore_index=True)
-        _write(pa.Table.from_pandas(sweep, preserve_index=False), self.folder / SWEEP)
+        write_table(pa.Table.from_pandas(sweep, preserve_index=False), self.folder / SWEEP)
         return sweep
 
 
@@ -171,34 +174,58 @@ def load_results(folder: str | os.PathLike[str]) -> "pd.DataFrame":
     Raises:
         ValueError: If there is none, or its file is damaged.
     """
-    path = Path(folder) / SWEEP
+    path = _folder(folder) / SWEEP
     if not path.is_file():
         raise ValueError(
-            f"a results folder must hold {SWEEP}, got {folder} without it: run a sweep with this --out first"
+            f"a results folder must hold the file {SWEEP}, got {folder} without it: run a sweep with this --out first"
         )
-    results: pd.DataFrame = _read(path).to_pandas()
+    results, _ = _read(path)
     return results
 
 
-def _read(path: Path) -> "pa.Table":
+def _folder(value: Any) -> Path:
+    if not isinstance(value, str | os.PathLike) or "\0" in os.fspath(value):
+        raise ValueError(f"the results folder must be a path, got {shown(value)}: pass for example 'results'")
+    return Path(value)
+
+
+def _read(path: Path) -> "tuple[pd.DataFrame, dict[bytes, bytes]]":
+    """The table in a file that this module wrote, and its metadata."""
     import pyarrow.parquet as pq
 
-    with _damage_reported(path):
-        return pq.read_table(path, page_checksum_verification=True)
-
-
-@contextmanager
-def _damage_reported(path: Path) -> Iterator[None]:
     try:
-        yield
-    except (OSError, ValueError):  # pyarrow raises either, depending on where the damage is
+        table = pq.read_table(path, page_checksum_verification=True)
+        frame, metadata = table.to_pandas(), table.schema.metadata
+        if metadata[_DIGEST].decode() != _digest(frame, metadata):
+            raise ValueError("a changed file that is still parquet")
+    except Exception:  # pyarrow and pandas raise almost anything, depending on where the damage is
         raise ValueError(
-            f"a results file must be whole parquet, got the damaged file {path}: "
+            f"a results file must be as it was written, got the damaged file {path}: "
             "delete it and run the sweep again, which computes only what is missing"
         ) from None
+    return frame, metadata
 
 
-def _refuse_other_run(path: Path, metadata: dict[bytes, bytes]) -> None:
+def _digest(frame: "pd.DataFrame", metadata: dict[bytes, bytes]) -> str:
+    """SHA-256 over names, types and values of the columns, and over what this package wrote into the metadata."""
+    digest = hashlib.sha256()
+
+    def add(content: bytes) -> None:
+        digest.update(len(content).to_bytes(8, "little") + content)
+
+    for name, column in frame.items():
+        add(f"{name} {column.dtype}".encode())
+        values = column.to_numpy()
+        add(json.dumps(values.tolist()).encode() if values.dtype == object else values.tobytes())
+    for key in sorted(metadata):
+        if key.startswith(b"fgrpo.") and key != _DIGEST:
+            add(key)
+            add(metadata[key])
+    return digest.hexdigest()
+
+
+def _read_run(path: Path) -> "pd.DataFrame":
+    frame, metadata = _read(path)
     try:
         stored = RunConfig.from_json(metadata.get(b"fgrpo.config", b"").decode()).run_id
     except ValueError:
@@ -208,12 +235,18 @@ def _refuse_other_run(path: Path, metadata: dict[bytes, bytes]) -> None:
             f"a run's file must hold the configuration that its name says, got {stored} in {path}: "
             "delete it and run the sweep again, which computes only what is missing"
         )
+    return frame
 
 
-def _write(table: "pa.Table", path: Path) -> None:
+def write_table(table: "pa.Table", path: Path) -> None:
+    """Writes a table with the digest of its content into its metadata."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
+    metadata = table.schema.metadata
+    # of what a reader gets, which differs from what was given in how it writes NaN
+    digest = _digest(table.to_pandas(), metadata).encode()
+    table = table.replace_schema_metadata({**metadata, _DIGEST: digest})
     buffer: Any = pa.BufferOutputStream()
     pq.write_table(table, buffer, write_page_checksum=True)
     write_atomically(path, buffer.getvalue())

@@ -10,6 +10,7 @@ from fgrpo.simulate._checks import whole_number
 from fgrpo.simulate.config import RunConfig
 from fgrpo.simulate.engines import run_all
 from fgrpo.simulate.store import ResultsFolder
+from fgrpo.theory._validation import shown
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -83,13 +84,13 @@ def run_sweep(
         progress: Whether to show a progress bar on stderr, if that is a terminal.
 
     Raises:
-        ValueError: If there are no runs, workers < 1, the engine cannot compute a run (see `simulate`), or the folder
-            cannot be used (see ResultsFolder).
+        ValueError: If there are no runs or what is given is none, workers < 1, the engine cannot compute a run (see
+            `simulate`), or the folder cannot be used (see ResultsFolder).
         OSError: If a result cannot be written.
     """
     from tqdm import tqdm
 
-    distinct = list(dict.fromkeys(configs))
+    distinct = _distinct_runs(configs)
     if not distinct:
         raise ValueError("a sweep must have at least one run, got none: pass a list of RunConfig")
     if workers is not None:
@@ -104,3 +105,11 @@ def run_sweep(
                 results.save(trajectory)
                 bar.update()
         return results.assemble(distinct)
+
+
+def _distinct_runs(configs: Any) -> list[RunConfig]:
+    runs = list(configs) if isinstance(configs, Iterable) else None
+    if runs is None or not all(isinstance(one, RunConfig) for one in runs):
+        got = shown(configs if runs is None else runs)
+        raise ValueError(f"a sweep must be a list of RunConfig, got {got}: put a single one into a list")
+    return list(dict.fromkeys(runs))

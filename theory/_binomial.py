@@ -18,6 +18,8 @@ from fgrpo.theory._validation import FloatArray
 # Pr(|X - n mu| > sqrt(360 n)) <= 2 exp(-720) < 1e-312 (see binomial_mean), so counts further out never carry weight
 _HALF_WIDTH_SQUARED = 360.0
 _TERMS_AT_ONCE = 1 << 21
+LARGEST_SIZE = 1e9
+"""Largest number of rollouts that is averaged over: 1.2 million terms."""
 # below it scipy's pmf overflows inside
 _SMALLEST_RATE = 1e-290
 
@@ -40,7 +42,12 @@ def binomial_mean(term: Term, success_rate: FloatArray, size: FloatArray, *, giv
     The mean is a ratio of two sums over the same probabilities, which takes their common rounding error out. The sums
     leave out what Hoeffding's inequality [hoeffding1963inequalities] bounds by 1e-312. Cost: at most min(size + 1, 38
     sqrt(size)) terms each.
+
+    Raises:
+        ValueError: If a size is above LARGEST_SIZE.
     """
+    check.flag("given_active", given_active)
+    check.limited("group_size", size, LARGEST_SIZE, "a group of so many rollouts has the limit N -> inf to 4 digits")
     half_width = np.ceil(np.sqrt(_HALF_WIDTH_SQUARED * size))
     centre = np.round(size * success_rate)
     first = np.maximum(centre - half_width, 1.0 if given_active else 0.0)
@@ -54,7 +61,7 @@ def binomial_mean(term: Term, success_rate: FloatArray, size: FloatArray, *, giv
         owner = np.repeat(np.arange(members.size), terms[members])
         i = members[owner]
         counts = first[i] + (np.arange(owner.size) - starts[owner])
-        probability = _probability(counts, size[i], success_rate[i])
+        probability = _probability(counts, size[i], success_rate[i], given_active)
         total = np.bincount(owner, probability, members.size)
         with np.errstate(invalid="ignore"):
             result[members] = np.bincount(owner, probability * term(counts, i), members.size) / total
@@ -83,8 +90,9 @@ def _stirling_row(order: int) -> tuple[int, ...]:
     return tuple(j * same + left for j, (same, left) in enumerate(zip((*row, 0), (0, *row), strict=True)))
 
 
-def _probability(counts: FloatArray, size: FloatArray, success_rate: FloatArray) -> FloatArray:
+def _probability(counts: FloatArray, size: FloatArray, success_rate: FloatArray, given_active: bool) -> FloatArray:
     tiny = success_rate < _SMALLEST_RATE
-    # more than one correct rollout then weighs nothing beside one
-    few = np.where(counts == 1.0, size * success_rate, counts == 0.0)
+    # more than one correct rollout then weighs nothing beside one, which has all the weight of an active group
+    one = success_rate > 0.0 if given_active else size * success_rate
+    few = np.where(counts == 1.0, one, counts == 0.0)
     return np.where(tiny, few, binom.pmf(counts, size, np.where(tiny, 0.5, success_rate)))

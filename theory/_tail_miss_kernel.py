@@ -70,12 +70,14 @@ def bases(mu: FloatArray, tau: FloatArray, nu: FloatArray | None = None) -> Base
         return Bases(np.log1p(-tau), small, np.log(np.maximum(small, SMALLEST_DOUBLE)), np.log1p(-small))
 
 
+@np.errstate(over="ignore")  # a power whose exponent is -inf is 0
 def activity(bases: Bases, n: FloatArray) -> FloatArray:
     """h(N) = Pr(active, given that no rollout is rare) for N >= 1."""
     m = n - 1.0
     return -(bases.small * np.expm1(m * bases.log_small) + (1.0 - bases.small) * np.expm1(m * bases.log_large))
 
 
+@np.errstate(over="ignore")
 def tail_miss(bases: Bases, n: FloatArray) -> FloatArray:
     """Pr(B_tau) for N >= 1."""
     return np.exp(n * bases.log_a) * activity(bases, n)
@@ -86,6 +88,7 @@ def probability(mu: FloatArray, tau: FloatArray, n: FloatArray, *nu: FloatArray)
     return tail_miss(bases(mu, tau, *nu), n)
 
 
+@np.errstate(over="ignore")
 def log_tail_miss(bases: Bases, n: FloatArray) -> FloatArray:
     """Logarithm of Pr(B_tau) for N >= 1; -inf where the probability is 0."""
     h = activity(bases, n)
@@ -96,6 +99,7 @@ def log_tail_miss(bases: Bases, n: FloatArray) -> FloatArray:
         return np.where(np.exp(log_no_rare) * h < 0.5, log_no_rare + np.log(h), np.log1p(-rest))
 
 
+@np.errstate(over="ignore")
 def no_tail_miss(bases: Bases, n: FloatArray) -> FloatArray:
     """1 - Pr(B_tau) as a sum of positives: some rollout is rare, or all are correct and none rare, or all are wrong."""
     log_no_rare = n * bases.log_a

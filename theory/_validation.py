@@ -9,6 +9,16 @@ from numpy.typing import ArrayLike, NDArray
 FloatArray = NDArray[np.float64]
 
 _LARGEST = float(np.finfo(np.float64).max)
+_LONGEST_SHOWN = 40
+
+
+def shown(value: Any) -> str:
+    """`value` as an error message quotes it: its literal on one line, cut where it is long."""
+    try:
+        text = " ".join(repr(value).split())
+    except ValueError:  # Python writes out no integer of more than some thousand digits
+        return f"a {type(value).__name__} too long to write out"
+    return text if len(text) <= _LONGEST_SHOWN else text[: _LONGEST_SHOWN - 3] + "..."
 
 
 def real(name: str, value: ArrayLike) -> FloatArray:
@@ -17,9 +27,12 @@ def real(name: str, value: ArrayLike) -> FloatArray:
         array = np.asarray(value)
         if array.dtype.kind not in "biuf" and not (array.dtype.kind == "O" and _all_real(array)):
             raise TypeError
-        return array.astype(np.float64, copy=False)
+        with np.errstate(over="ignore"):  # a longdouble beyond float64 is inf, which the rules below judge
+            return array.astype(np.float64, copy=False)
+    except OverflowError:
+        raise ValueError(f"{name} must be within float64, got {shown(value)}: pass at most {_LARGEST:.3g}") from None
     except (TypeError, ValueError):
-        raise ValueError(f"{name} must be a real number or an array of them, got {value!r}: pass floats") from None
+        raise ValueError(f"{name} must be a real number or an array of them, got {shown(value)}: pass floats") from None
 
 
 def _all_real(array: NDArray[Any]) -> bool:
@@ -79,7 +92,7 @@ def ddof(value: Any) -> int:
     """Delta degrees of freedom of a standard deviation."""
     if not (isinstance(value, int | np.integer) and value in (0, 1)):
         raise ValueError(
-            f"ddof must be 0 or 1, got {value!r}: 0 is the population standard deviation, 1 the sample one"
+            f"ddof must be 0 or 1, got {shown(value)}: 0 is the population standard deviation, 1 the sample one"
         )
     return int(value)
 
@@ -95,6 +108,18 @@ def group_size(value: ArrayLike) -> FloatArray:
 def integer_group_size(value: ArrayLike, minimum: int = 1) -> FloatArray:
     """Group sizes as float64 that are whole numbers of at least `minimum`."""
     return whole("group_size", value, minimum, "pass the number of rollouts per prompt", largest=_LARGEST)
+
+
+def limited(name: str, array: FloatArray, largest: float, way_out: str) -> None:
+    """Refuse an entry of `array` above `largest`, what memory and patience bear."""
+    _refuse(name, f"at most {largest:g} here", array, array > largest, way_out)
+
+
+def flag(name: str, value: Any) -> bool:
+    """`value`, refused unless it is True or False."""
+    if not isinstance(value, bool | np.bool_):
+        raise ValueError(f"{name} must be True or False, got {shown(value)}: pass one of the two")
+    return bool(value)
 
 
 def action_count(value: ArrayLike) -> FloatArray:
@@ -172,8 +197,8 @@ def mask(name: str, value: ArrayLike) -> NDArray[np.bool_]:
 def one_of(name: str, value: str, valid: tuple[str, ...]) -> str:
     """`value`, refused if it is not among the `valid` names."""
     if value not in valid:
-        nearest = get_close_matches(str(value), valid, n=1, cutoff=0.0)[0]
-        raise ValueError(f"{name} must be one of {', '.join(valid)}, got {value!r}: did you mean {nearest!r}?")
+        nearest = get_close_matches(shown(value), valid, n=1, cutoff=0.0)[0]
+        raise ValueError(f"{name} must be one of {', '.join(valid)}, got {shown(value)}: did you mean {nearest!r}?")
     return value
 
 

@@ -201,3 +201,12 @@ class ActionClasses:
     def wrong_collision(self) -> float:
         """M_N, the sum of p^2 over wrong actions."""
         return float(self.total(self.probability**2, ~self.correct))
+
+
+def check_classes(value: Any) -> ActionClasses:
+    """`value`, refused unless it is ActionClasses."""
+    if not isinstance(value, ActionClasses):
+        raise ValueError(
+            f"classes must be ActionClasses, got {check.shown(value)}: pass for example ActionClasses.from_policy(...)"
+        )
+    return value

@@ -52,6 +52,7 @@ def advantage_magnitude(
 
     Source: Figure 3 in v1, Figure 4 in v2; the exact cancellation at gamma = 1/2: this project.
     """
+    check.flag("correct", correct)
     m, exponent = check.probability("success_rate", success_rate), check.gamma(gamma)
     eps = check.non_negative("epsilon", epsilon, "epsilon = 0 leaves the standard deviation as it is")
     spread = _spread(check.ddof(ddof), group_size)

@@ -30,7 +30,7 @@ from scipy import special
 
 from fgrpo.theory import _validation as check
 from fgrpo.theory._validation import FloatArray
-from fgrpo.theory.action_classes import ActionClasses
+from fgrpo.theory.action_classes import ActionClasses, check_classes
 from fgrpo.theory.updates import sampled_moments
 
 
@@ -141,6 +141,7 @@ def conditional_sampled_mass(classes: ActionClasses, group_size: ArrayLike, succ
 
     Source: the proof of Corollary B.2 (v1), Lemma H.1 (v2); proof `batch_baseline_monotone`.
     """
+    check_classes(classes)
     n = check.integer_group_size(group_size)
     k = _successes(successes, "group_size", n)
     right, wrong = _label(classes, True), _label(classes, False)
@@ -210,6 +211,7 @@ def batch_baseline_increment(
 
     Source: Corollary B.2 (v1), Corollary H.2 (v2); proof `batch_baseline_monotone`.
     """
+    check_classes(classes)
     r_c, r_w = check.rewards(reward_correct, reward_wrong)
     n = check.integer_group_size(group_size)
     k = _successes(successes, "group_size - 1", n - 1.0)

@@ -12,7 +12,8 @@ one,
     Pr(active, given no rare) = C/(C+W) (1 - prod_{i=1..N-1} (C + i d)/(C + W + i d)) + the same with C and W exchanged,
 
 whose second summand is E[1 - X/N; active, given no rare]. The products are sums of log1p's of one sign: no log-gamma
-values are subtracted. Costs are O(N) per point; N = 1e6 takes some tens of milliseconds.
+values are subtracted. Costs are O(N) per point; N = 1e6 takes some tens of milliseconds, N = 1e7, the largest that is
+taken, seconds.
 """
 
 from collections.abc import Callable
@@ -24,6 +25,9 @@ from fgrpo.theory import _tail_miss_kernel as kernel
 from fgrpo.theory import _urn
 from fgrpo.theory import _validation as check
 from fgrpo.theory._validation import FloatArray
+
+LARGEST_GROUP = 1e7
+"""Largest N; a product over so many draws takes seconds."""
 
 
 def beta_tail_miss_rare_fraction(
@@ -38,7 +42,7 @@ def beta_tail_miss_rare_fraction(
         alpha: First shape of the Beta law, > 0. The mean success rate is alpha / (alpha + beta).
         beta: Second shape of the Beta law, > 0. Large shapes mean prompts of equal difficulty.
         rare_fraction: rho = tau / mu in [0, 1], the same for all prompts.
-        group_size: N, rollouts per prompt, a whole number >= 0.
+        group_size: N, rollouts per prompt, a whole number in [0, 10^7].
         gamma: Focal exponent, >= 0: the expectation of (1 - X/N)^gamma on tail-miss groups.
 
     Returns:
@@ -70,7 +74,7 @@ def beta_tail_miss_rare_mass(
         alpha: First shape of the Beta law of u, > 0.
         beta: Second shape of the Beta law of u, > 0.
         rare_mass: tau in [0, 1], the same for all prompts.
-        group_size: N, rollouts per prompt, a whole number >= 0.
+        group_size: N, rollouts per prompt, a whole number in [0, 10^7].
         gamma: Focal exponent, >= 0: the expectation of (1 - X/N)^gamma on tail-miss groups.
 
     Returns:
@@ -111,7 +115,7 @@ def correlated_tail_miss(
     Args:
         success_rate: mu in [0, 1], mean over groups.
         rare_mass: tau in [0, mu], mean over groups.
-        group_size: N, rollouts per prompt, a whole number >= 0.
+        group_size: N, rollouts per prompt, a whole number in [0, 10^7].
         correlation: r in [0, 1]. 0 gives independent rollouts (`focal_tail_miss`), 1 equal ones: value 0.
         gamma: Focal exponent, >= 0: the expectation of (1 - X/N)^gamma on tail-miss groups.
 
@@ -144,7 +148,7 @@ def tail_miss_without_replacement(
         pool_size: M, rollouts in the pool, a whole number >= 0.
         correct: K, correct ones among them, a whole number <= M.
         rare: R, rare-correct ones among them, a whole number <= K.
-        group_size: N, rollouts drawn for the group, a whole number <= M.
+        group_size: N, rollouts drawn for the group, a whole number <= M and <= 10^7.
         gamma: Focal exponent, >= 0: the expectation of (1 - X/N)^gamma on tail-miss groups.
 
     Returns:
@@ -213,7 +217,9 @@ def graded_tail_miss_probability(level_masses: ArrayLike, rare_mass: ArrayLike, 
 
 
 def _whole_group(group_size: ArrayLike) -> FloatArray:
-    return check.integer_group_size(group_size, minimum=0)
+    n = check.integer_group_size(group_size, minimum=0)
+    check.limited("group_size", n, LARGEST_GROUP, "the cost is O(N); tail_miss_probability takes any N")
+    return n
 
 
 def _each(model: Callable[..., float], *arguments: FloatArray) -> FloatArray:

@@ -32,7 +32,7 @@ from scipy import special
 
 from fgrpo.theory import _validation as check
 from fgrpo.theory._validation import FloatArray
-from fgrpo.theory.action_classes import ActionClasses
+from fgrpo.theory.action_classes import ActionClasses, check_classes
 from fgrpo.theory.mass_dynamics import UnsampledMassChange
 from fgrpo.theory.tail_miss import tail_miss_probability
 from fgrpo.theory.updates import CENTRED, RATIO, SURROGATES, SampledMoments
@@ -96,6 +96,7 @@ def _setting(
     active: bool,
 ) -> _Setting:
     check.one_of("surrogate", surrogate, SURROGATES)
+    check.flag("active", active)
     n, eta = check.integer_group_size(group_size), check.learning_rate(learning_rate)
     r_c, r_w = check.rewards(reward_correct, reward_wrong)
     check.broadcastable(group_size=n, learning_rate=eta, reward_correct=r_c, reward_wrong=r_w)
@@ -132,6 +133,8 @@ def expected_moments(classes: ActionClasses, group_size: ArrayLike, *, active: b
 
     Source: Section 3.2 (v1 and v2) for E[U_pos,2]; the rest: this project.
     """
+    check_classes(classes)
+    check.flag("active", active)
     n = check.integer_group_size(group_size)[..., None]
     p, correct, q_pos, q_neg = classes.probability, classes.correct, classes.correct_mass, classes.wrong_mass
     if active:
@@ -208,6 +211,7 @@ def expected_logit_update(
 
     Source: this project.
     """
+    check_classes(classes)
     setting = _setting(surrogate, group_size, learning_rate, reward_correct, reward_wrong, active)
     v = _mean_v(classes, setting)
     if surrogate != "importance_ratio":  # there the v_k of the two labels cancel exactly
@@ -228,7 +232,7 @@ def logit_gain_threshold(classes: ActionClasses) -> float:
 
     Source: this project, for the update printed in Appendix J (p* = 3.79e-5 at its start, below the leaves' 6.30e-5).
     """
-    q_neg = classes.wrong_mass
+    q_neg = check_classes(classes).wrong_mass
     if q_neg == 0:
         return float("nan")
     return classes.correct_collision - classes.correct_mass / q_neg * classes.wrong_collision
@@ -267,6 +271,7 @@ def expected_correct_mass_change(
     Source: Section 3.2 and Eq 8 (v1), Eq 17 (v2) give the change for one group; expectation: this project (proof
     `expected_change_positive`).
     """
+    check_classes(classes)
     setting = _setting(surrogate, group_size, learning_rate, reward_correct, reward_wrong, active)
     p, q_pos, q_neg = classes.probability, classes.correct_mass, classes.wrong_mass
     if surrogate == "importance_ratio":
@@ -317,6 +322,7 @@ def expected_unsampled_correct_mass_change(
 
     Source: Proposition 3.2 (v1 and v2) gives the change for one group; expectation: this project.
     """
+    check_classes(classes)
     setting = _setting(surrogate, group_size, learning_rate, reward_correct, reward_wrong, active)
     p, correct, complement = classes.probability, classes.correct, classes.complement
     moves = surrogate != "importance_ratio"

@@ -53,7 +53,7 @@ def weight_moments(
 
     Args:
         success_rate: mu, probability that one rollout is correct, in [0, 1].
-        group_size: N, rollouts per prompt, whole numbers >= 1.
+        group_size: N, rollouts per prompt, whole numbers in [1, 10^9].
         weight: Function of an array of empirical success rates X/N, for example `functools.partial(focal_weight,
             gamma=1)` or `functools.partial(hard_upweight, alpha=1)`.
         given_active: Condition on an active group (0 < X < N).
@@ -81,7 +81,7 @@ def expected_focal_weight(
 
     Args:
         success_rate: mu, probability that one rollout is correct, in [0, 1].
-        group_size: N, rollouts per prompt, whole numbers >= 1.
+        group_size: N, rollouts per prompt, whole numbers in [1, 10^9].
         gamma: Focal exponent, >= 0.
         given_active: Condition on an active group (0 < X < N), the only ones that the weight acts on.
 
@@ -101,6 +101,7 @@ def expected_focal_weight(
 
     Source: Section 4.1 (v1 and v2) defines the weight; its moments: this project (proof `focal_weight_moments`).
     """
+    check.flag("given_active", given_active)
     shape, (mu, n, exponent) = _inputs(success_rate, group_size, gamma)
     if given_active:
         return _mean(mu, n, exponent, given_active=True).reshape(shape)[()]
@@ -120,7 +121,7 @@ def focal_weight_variance(
 
     Args:
         success_rate: mu, probability that one rollout is correct, in [0, 1].
-        group_size: N, rollouts per prompt, whole numbers >= 1.
+        group_size: N, rollouts per prompt, whole numbers in [1, 10^9].
         gamma: Focal exponent, >= 0.
         given_active: Condition on an active group (0 < X < N).
 
@@ -166,7 +167,7 @@ def focal_weight_bias(success_rate: ArrayLike, group_size: ArrayLike, gamma: Arr
 
     Args:
         success_rate: mu, probability that one rollout is correct, in [0, 1].
-        group_size: N, rollouts per prompt, whole numbers >= 1.
+        group_size: N, rollouts per prompt, whole numbers in [1, 10^9].
         gamma: Focal exponent, >= 0.
 
     Returns:

@@ -20,11 +20,12 @@ from scipy.special import log_softmax
 
 from fgrpo.theory import _validation as check
 from fgrpo.theory._validation import FloatArray
-from fgrpo.theory.action_classes import ActionClasses
+from fgrpo.theory.action_classes import ActionClasses, check_classes
 from fgrpo.theory.retention import retained_mass
 from fgrpo.theory.utilities import Normalisation, focal_utility_slope
 
 _SMALLEST_MASS = 1e-100
+_SMALLEST_SLOPE = 1e-140  # of (1 - Q)^gamma: the integrator squares what it divides by
 
 
 class MeanFieldOrbit(NamedTuple):
@@ -53,7 +54,7 @@ def mean_field_orbit(
         classes: The initial policy, with a correct mass of at least 1e-100 and some wrong mass.
         correct_mass: Correct masses at which to report, strictly increasing, from the initial one (exclusive) to 1
             (exclusive), [M] or a scalar.
-        gamma: Focal exponent, >= 0.
+        gamma: Focal exponent, >= 0 and so small that (1 - correct_mass)^gamma >= 1e-140; beyond, times are no doubles.
         normalisation: 'none', or 'std' (population standard deviation, epsilon = 0).
 
     Returns:
@@ -69,8 +70,11 @@ def mean_field_orbit(
 
     Source: retained mass: Eq 26 (v1 and v2); the flow and its time change: this project (proof `time_change`).
     """
+    check_classes(classes)
     levels = np.atleast_1d(check.open_probability("correct_mass", correct_mass))
     exponent = check.scalar("gamma", check.gamma(gamma))
+    largest = np.log(_SMALLEST_SLOPE) / np.log1p(-levels.max(initial=0.5))
+    check.limited("gamma", np.asarray(exponent), largest, "gamma changes the time only, not the path")
     _check_start(classes, levels)
     moving = classes.probability > 0
     count, correct = classes.count[moving], classes.correct[moving]
@@ -94,7 +98,7 @@ def mean_field_orbit(
     solution = solve_ivp(velocity, (0.0, np.inf), start, method="DOP853", events=events, rtol=1e-10, atol=1e-10)
     if solution.status != 1 or solution.t_events is None or solution.y_events is None:
         raise ValueError(
-            f"the flow must reach correct_mass {levels[-1]:.6g}, got {solution.message!r}: "
+            f"the flow must reach correct_mass {levels[-1]:.6g}, got {check.shown(solution.message)}: "
             "start with more correct mass, or ask for less"
         )
     probabilities = np.zeros((levels.size, classes.count.size))

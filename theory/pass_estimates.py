@@ -29,6 +29,7 @@ from scipy import special, stats
 from fgrpo.theory import _validation as check
 from fgrpo.theory._validation import FloatArray
 
+_MOST_SAMPLES = 1e7
 _UNDERFLOWS = -750.0  # exp of it is 0 in float64
 _BLOCK = 2**16  # terms of a sum held in memory at a time
 
@@ -110,7 +111,7 @@ def pass_at_k_variance(success_rate: ArrayLike, samples: ArrayLike, k: ArrayLike
 
     Args:
         success_rate: mu, probability that one sample is correct, in [0, 1].
-        samples: n, samples drawn, a whole number >= 1.
+        samples: n, samples drawn, a whole number in [1, 10^7].
         k: Tries, a whole number in [1, n].
 
     Returns:
@@ -130,6 +131,7 @@ def pass_at_k_variance(success_rate: ArrayLike, samples: ArrayLike, k: ArrayLike
     check.broadcastable(success_rate=mu, samples=n, k=size)
     check.at_most("k", size, "samples", n, "draw more samples per problem, or ask for a smaller k")
 
+    check.limited("samples", n, _MOST_SAMPLES, "the cost is O(n)")
     n, size, mu = (part[..., np.newaxis] for part in (*np.broadcast_arrays(n, size), mu))
     overlap = np.arange(1.0, np.max(size, initial=0.0) + 1.0)
     with np.errstate(divide="ignore", invalid="ignore"):

@@ -12,6 +12,8 @@ from fgrpo.theory import _tail_miss_kernel as kernel
 from fgrpo.theory import _validation as check
 from fgrpo.theory._validation import FloatArray
 
+_SMALLEST_NORMAL = np.finfo(np.float64).tiny
+
 
 def tail_miss_per_rollout(success_rate: ArrayLike, rare_mass: ArrayLike, group_size: ArrayLike) -> FloatArray:
     """Tail-miss probability per rollout, Pr(B_tau) / N: tail misses for a given amount of generation.
@@ -50,9 +52,9 @@ def tail_misses_before_first_hit(success_rate: ArrayLike, rare_mass: ArrayLike, 
         group_size: N, rollouts per prompt: 0 or any real number >= 1.
 
     Returns:
-        Number >= 0, float64, broadcast over all arguments; relative error at most 8 eps (1 + N lambda),
-        lambda = -ln(1 - tau). inf at tau = 0 where groups can be active (the first hit never comes), 0 where none can
-        miss (N = 0, N = 1, tau = mu, mu = 0, mu = 1).
+        Number >= 0, float64, broadcast over all arguments; relative error at most 8 eps (1 + N lambda), lambda = -ln(1
+        - tau), where Pr(B_tau) / N and mu - tau are normal doubles. inf at tau = 0 where groups can be active (the
+        first hit never comes), 0 where none can miss (N = 0, N = 1, tau = mu, mu = 0, mu = 1).
 
     Raises:
         ValueError: If an argument is out of range or not a number, or rare_mass exceeds success_rate.
@@ -63,9 +65,11 @@ def tail_misses_before_first_hit(success_rate: ArrayLike, rare_mass: ArrayLike, 
     mu, tau = kernel.inputs(success_rate, rare_mass, group_size=n)
     bases = kernel.bases(mu, tau)
     miss = kernel.tail_miss(bases, n)
-    hit = -np.expm1(n * bases.log_a)
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        return np.where(miss > 0, miss / hit, 0.0)[()]
+        hit = -np.expm1(n * bases.log_a)
+        # where N tau is no normal double, the hit is N tau, and its factor N divides a larger number instead
+        per_hit = np.where(hit < _SMALLEST_NORMAL, miss / n / tau, miss / hit)
+        return np.where(miss > 0, per_hit, 0.0)[()]
 
 
 def risk_interval(
@@ -91,6 +95,7 @@ def risk_interval(
 
     Source: this project (proof `log_concavity`).
     """
+    check.flag("integer", integer)
     delta = check.open_probability("level", level)
     mu, tau = kernel.inputs(success_rate, rare_mass, level=delta)
     shape, tau, bases, peaked, (delta,) = kernel.interior(mu, tau, delta)

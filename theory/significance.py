@@ -27,6 +27,10 @@ from fgrpo.theory.pass_estimates import pass_at_k
 
 Variant = Literal["raw", "rescaled", "finite_population"]
 
+MOST_SAMPLES = 10**7
+"""Most samples of a problem: the score of each possible count of correct ones is tabulated."""
+MOST_ITERATIONS = 10**7
+"""Most draws of the subsampling distribution: each takes some dozen bytes, and some microseconds for each problem."""
 _ROUNDING = 1e-12  # smaller differences, of pass@k or of probabilities, are sums of equal terms in another order
 
 
@@ -88,6 +92,7 @@ def _setting(
     check.one_of("variant", variant, ("raw", "rescaled", "finite_population"))
     confidence = check.scalar("level", check.open_probability("level", level))
     n, a, b = check.problem_counts(samples, correct_a=correct_a, correct_b=correct_b)
+    check.limited("samples", n, MOST_SAMPLES, "so many tell any two models apart without a test")
     drawn = check.whole("subsample", subsample, 1, "pass the samples per problem that one iteration draws")
     m = check.scalar("subsample", drawn)
     if np.any(m >= n):
@@ -155,13 +160,13 @@ def paired_subsampling_test(
     throughout.
 
     Args:
-        samples: n per problem, the same for both models: one number or shape (problems,).
+        samples: n per problem, at most 10^7, the same for both models: one number or shape (problems,).
         correct_a: Correct samples of model A, shape (problems,) of whole numbers.
         correct_b: Correct samples of model B on the same problems in the same order.
         k: Tries, a whole number in [1, subsample].
         subsample: m, samples drawn per problem and iteration, a whole number in [1, n - 1].
         variant: 'raw' (the paper), 'rescaled' or 'finite_population'; the factors hold per problem if n differs.
-        iterations: Draws of the subsampling distribution, at least 2 / (1 - level) - 1.
+        iterations: Draws of the subsampling distribution, at least 2 / (1 - level) - 1 and at most 10^7.
         level: Confidence level, in (0, 1).
         rng: Source of the draws.
 
@@ -177,8 +182,9 @@ def paired_subsampling_test(
     setting = _setting(samples, correct_a, correct_b, k, subsample, variant, level)
     fewest = ceil(2.0 / (1.0 - setting.level) - 1.0 - 1e-9)
     draws = int(check.scalar("iterations", check.whole("iterations", iterations, fewest, "the tails need draws")))
+    check.limited("iterations", np.asarray(draws), MOST_ITERATIONS, "the p-value is exact to 4 digits by then")
     if not isinstance(rng, np.random.Generator):
-        raise ValueError(f"rng must be a numpy Generator, got {rng!r}: pass numpy.random.default_rng(seed)")
+        raise ValueError(f"rng must be a numpy Generator, got {check.shown(rng)}: pass numpy.random.default_rng(seed)")
     m = setting.m
     score = pass_at_k(m, np.arange(m + 1), setting.k)
     deviation = np.zeros(draws)
@@ -213,7 +219,7 @@ def exact_paired_subsampling_test(
     for 100 problems at m = 256.
 
     Args:
-        samples: n per problem, the same for both models: one number, or shape (problems,) for variant 'raw'.
+        samples: n <= 10^7 per problem, the same for both models: one number, or shape (problems,) for variant 'raw'.
         correct_a: Correct samples of model A, shape (problems,) of whole numbers.
         correct_b: Correct samples of model B on the same problems in the same order.
         k: Tries: 1 or `subsample`.

@@ -105,7 +105,7 @@ def shrunk_moments(
     """
     mu = check.probability("success_rate", success_rate)
     n, a, b = _prior_inputs(group_size, alpha, beta, success_rate=mu)
-    mean, variance = np.broadcast_arrays((n * mu + a) / (n + a + b), n * mu * (1.0 - mu) / (n + a + b) ** 2)
+    mean, variance = np.broadcast_arrays((n * mu + a) / (n + a + b), n / (n + a + b) * mu * (1.0 - mu) / (n + a + b))
     return Moments(mean[()], variance[()])
 
 
@@ -122,7 +122,7 @@ def shrunk_weight_moments(
 
     Args:
         success_rate: mu, probability that one rollout is correct, in [0, 1].
-        group_size: N, rollouts per prompt, whole numbers >= 1.
+        group_size: N, rollouts per prompt, whole numbers in [1, 10^9].
         gamma: Focal exponent, >= 0.
         alpha: Prior pseudo-count of correct rollouts, > 0.
         beta: Prior pseudo-count of wrong rollouts, > 0.
@@ -160,7 +160,7 @@ def posterior_weight_moments(
 
     Args:
         success_rate: mu, probability that one rollout is correct, in [0, 1].
-        group_size: N, rollouts per prompt, whole numbers >= 1.
+        group_size: N, rollouts per prompt, whole numbers in [1, 10^9].
         gamma: Focal exponent, >= 0.
         alpha: First parameter of the prior, > 0.
         beta: Second parameter of the prior, > 0.
@@ -233,7 +233,8 @@ def ema_moments(success_rate: ArrayLike, group_size: ArrayLike, rate: ArrayLike,
     share = check.probability("rate", check.positive("rate", rate, "rate = 1 keeps no history"))
     drift = check.finite("slope", slope, "slope = 0 is a success rate at rest")
     check.broadcastable(success_rate=mu, group_size=n, rate=share, slope=drift)
-    mean = mu - drift * (1.0 - share) / share
+    with np.errstate(over="ignore"):
+        mean = mu - drift * (1.0 - share) / share
     outside = ~((mean >= -_ROUNDING) & (mean <= 1.0 + _ROUNDING))
     if np.any(outside):
         raise ValueError(

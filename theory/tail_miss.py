@@ -86,6 +86,8 @@ def tail_miss_probability(
 
     Source: Lemma 3.1 (v1 and v2); the factored form and its extension to real N: this project.
     """
+    check.flag("log", log)
+    check.flag("complement", complement)
     mu, tau = kernel.inputs(success_rate, rare_mass)
     n = np.maximum(check.group_size(group_size), 1.0)  # no rollouts are as inactive as one
     exact_failure = {} if failure_rate is None else {"failure_rate": check.failure_rate(mu, failure_rate)}
@@ -140,6 +142,7 @@ def peak_group_size(success_rate: ArrayLike, rare_mass: ArrayLike, *, integer: b
     Source: this project (proofs `log_concavity` and `integer_peak`); the paper states the peak for its curves,
     Section 3.1.
     """
+    check.flag("integer", integer)
     mu, tau = kernel.inputs(success_rate, rare_mass)
     shape, tau, bases, peaked, _ = kernel.interior(mu, tau)
     result = np.where((tau == 0) & (bases.small > 0), np.inf, np.nan)
@@ -172,6 +175,7 @@ def coverage_group_size(
 
     Source: this project (proof `log_concavity`).
     """
+    check.flag("integer", integer)
     delta = check.open_probability("level", level)
     mu, tau = kernel.inputs(success_rate, rare_mass, level=delta)
     shape, tau, bases, peaked, (delta,) = kernel.interior(mu, tau, delta)

@@ -32,6 +32,8 @@ from fgrpo.theory._validation import FloatArray
 
 Normalisation = Literal["none", "std"]
 
+_LARGEST_TABLE = 1e7  # weights of all groups with X = 1..N-1 that are held at a time
+
 
 def utility_slope(
     success_rate: ArrayLike,
@@ -46,7 +48,7 @@ def utility_slope(
 
     Args:
         success_rate: mu, probability that one rollout is correct, in [0, 1].
-        group_size: N, rollouts per prompt, whole numbers >= 2.
+        group_size: N, rollouts per prompt, whole numbers in [2, 10^9].
         weight: Function of an array of empirical success rates in (0, 1), for example
             `functools.partial(focal_weight, gamma=1)`, `constant_weight` or `functools.partial(pass_at_k_weight, k=4)`.
         normalisation: 'none' for advantages r - mean, 'std' for (r - mean) / (std + epsilon).
@@ -87,7 +89,7 @@ def utility(
 
     Args:
         success_rate: mu, probability that one rollout is correct, in [0, 1].
-        group_size: N, rollouts per prompt, whole numbers >= 2.
+        group_size: N, rollouts per prompt, whole numbers in [2, 10^7].
         weight: Function of an array of empirical success rates in (0, 1).
         normalisation: 'none' for advantages r - mean, 'std' for (r - mean) / (std + epsilon).
         ddof: With 'std': 0 for the population standard deviation, 1 for the sample one.
@@ -109,6 +111,7 @@ def utility(
     """
     scale = _scale(weight, normalisation, ddof, epsilon)
     shape, (mu, n) = _inputs(success_rate, group_size)
+    check.limited("group_size", n, _LARGEST_TABLE, "the cost is O(N); focal_utility is the limit for N -> inf")
     result = np.empty_like(mu)
     for size in np.unique(n):
         at = n == size

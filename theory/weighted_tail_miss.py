@@ -22,6 +22,7 @@ from fgrpo.theory._binomial import moment_coefficients
 from fgrpo.theory._validation import FloatArray
 
 _LARGEST_STIRLING_ORDER = 64  # S(k, j) and the products with it stay far from overflow
+_MOST_TERMS = 1e7  # of the sum over wrong rollouts: a second
 
 
 def focal_tail_miss(
@@ -36,7 +37,8 @@ def focal_tail_miss(
     Args:
         success_rate: mu in [0, 1].
         rare_mass: tau in [0, mu].
-        group_size: N, rollouts per prompt: 0 or any real number >= 1 if gamma is 0 or 1, else a whole number.
+        group_size: N, rollouts per prompt: 0 or any real number >= 1 if gamma is 0 or 1, else a whole number
+            (up to about 10^12 if gamma is not whole or above 60).
         gamma: Focal exponent, >= 0.
 
     Returns:
@@ -132,6 +134,7 @@ def focal_tail_miss_peak(success_rate: ArrayLike, rare_mass: ArrayLike, *, integ
 
     Source: this project (proof `focal_tail_miss`).
     """
+    check.flag("integer", integer)
     mu, tau = kernel.inputs(success_rate, rare_mass)
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         log_a_over_c = -_shares(mu, tau)[2]
@@ -210,6 +213,8 @@ def _wrong_count_law(u: float, w: float, draws: float, gamma: float) -> tuple[Fl
     """
     reach = 9.0 * np.sqrt(draws * u * w) + 60.0 + gamma
     low, high = max(0.0, np.floor(draws * u - reach)), min(draws, np.ceil(draws * u + reach))
+    way_out = "pass a smaller group_size or gamma, or a whole gamma of at most 60"
+    check.limited("the terms of the sum over wrong rollouts", np.asarray(high - low), _MOST_TERMS, way_out)
     x, p = _urn.count_law(u, w, 0.0, draws, low, high)
     return draws - x, p
 

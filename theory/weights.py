@@ -9,6 +9,7 @@ import numpy as np
 from fgrpo.theory import _validation as check
 
 _SYMBOLIC_OR_TENSOR = {"torch", "sympy"}
+_MOST_ATTEMPTS = 1e6  # factors of a product, one after the other
 
 
 def focal_weight(success_rate: Any, gamma: Any) -> Any:
@@ -125,7 +126,8 @@ def inverse_weight(success_rate: Any) -> Any:
         success_rate: Success rate in [0, 1]: a number, an array, a torch tensor or a sympy expression.
 
     Returns:
-        The weight, >= 1; inf at success rate 0, where no group is active. Back ends and checks as for `focal_weight`.
+        The weight, >= 1; inf at success rate 0, where no group is active, and where 1 / success_rate is no double. Back
+        ends and checks as for `focal_weight`.
 
     Raises:
         ValueError: If a number or an array is out of range or not a number.
@@ -134,7 +136,7 @@ def inverse_weight(success_rate: Any) -> Any:
     """
     if _is_symbolic_or_tensor(success_rate):
         return 1 / success_rate
-    with np.errstate(divide="ignore"):
+    with np.errstate(divide="ignore", over="ignore"):
         return (1.0 / check.probability("success_rate", success_rate))[()]
 
 
@@ -150,7 +152,8 @@ def pass_at_k_weight(success_rate: Any, k: int, *, group_size: int | None = None
 
     Args:
         success_rate: Success rate in [0, 1]: a number, an array, a torch tensor or a sympy expression.
-        k: Attempts, a whole number >= 1; k = 1 gives a constant: 1, or N/(N-1) with `group_size`.
+        k: Attempts, a whole number >= 1, with `group_size` at most 10^6; k = 1 gives a constant: 1, or N/(N-1) with
+            `group_size`.
         group_size: N, a whole number > k, or None for the plug-in weight.
 
     Returns:
@@ -163,8 +166,9 @@ def pass_at_k_weight(success_rate: Any, k: int, *, group_size: int | None = None
     Source: this project (proof `utility_gradient`).
     """
     if not isinstance(k, int | np.integer) or isinstance(k, bool) or k < 1:
-        raise ValueError(f"k must be a whole number of at least 1, got {k!r}: pass the number of attempts")
+        raise ValueError(f"k must be a whole number of at least 1, got {check.shown(k)}: pass the number of attempts")
     if group_size is not None:
+        check.limited("k", check.real("k", k), _MOST_ATTEMPTS, "leave group_size out: the weight for N -> inf")
         check.scalar("group_size", check.integer_group_size(group_size, minimum=k + 1))
     if not _is_symbolic_or_tensor(success_rate):
         success_rate = check.probability("success_rate", success_rate)

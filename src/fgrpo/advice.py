@@ -116,7 +116,9 @@ def _refuse_wrong_pairs(
     if success_rate is not None and counts is not None:
         raise ValueError(f"success_rate and counts must not come together, got both: {way_out}")
     if success_rate is None and rare_mass is not None:
-        raise ValueError(f"rare_mass must come with success_rate, got rare_mass {rare_mass!r} without it: {way_out}")
+        raise ValueError(
+            f"rare_mass must come with success_rate, got rare_mass {check.shown(rare_mass)} without it: {way_out}"
+        )
     if success_rate is None and counts is None:
         raise ValueError(f"success_rate or counts must be given, got neither: {way_out}")
     if rare_mass is None and rare_fraction is None:

@@ -22,6 +22,7 @@ Number = TypeVar("Number", int, float)
 PROOF_FAILED = 1
 USER_ERROR = 2
 INTERRUPTED = 130  # what typer returns for Ctrl-C
+NO_READER = 141  # what a shell reports of a process that writes to a closed pipe
 TRACEBACK = "FGRPO_TRACEBACK"  # environment variable: 1 raises errors instead, to see where one comes from
 
 app = typer.Typer(
@@ -254,9 +255,11 @@ def _list_of(number: Callable[[str], Number], option: str, text: str) -> list[Nu
     try:
         return [number(item) for item in text.split(",")]
     except ValueError:
+        from fgrpo.theory._validation import shown
+
         kind = "whole numbers" if number is int else "numbers"
         raise ValueError(
-            f"{option} must be {kind} separated by commas, got {text!r}: write for example 2,8,32"
+            f"{option} must be {kind} separated by commas, got {shown(text)}: write for example 2,8,32"
         ) from None
 
 
@@ -266,7 +269,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
         result: Any = app(args=None if arguments is None else list(arguments), prog_name="fgrpo", standalone_mode=False)
         if result == INTERRUPTED:
             return _complain("interrupted: what was finished is kept, the same command goes on where it was")
+        sys.stdout.flush()  # here, where a reader that has gone can be told from an error
         return result if isinstance(result, int) else 0
+    except SystemExit as error:
+        if not isinstance(error.__context__, BrokenPipeError):  # typer's own way to end where nobody reads on
+            raise
+        return NO_READER
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for the flush at exit
+        return NO_READER
     except TyperException as error:
         return _complain(error.format_message())
     except (ValueError, OSError) as error:

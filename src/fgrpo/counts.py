@@ -51,7 +51,7 @@ def read_counts(path: str | PathLike[str]) -> pd.DataFrame:
     reader = _READERS.get(file.suffix.lower())
     if reader is None:
         raise ValueError(f"counts file must end in {', '.join(_READERS)}, got {str(file)!r}: convert it to one of them")
-    if not file.is_file():
+    if "\0" in str(file) or not file.is_file():
         raise ValueError(f"counts file must exist, got {str(file)!r}: check the path")
     try:
         rows, found = reader(file)
@@ -60,6 +60,10 @@ def read_counts(path: str | PathLike[str]) -> pd.DataFrame:
         raise ValueError(f"counts file must be UTF-8 text, got {str(file)!r}: convert its encoding") from None
     except OSError as error:
         raise ValueError(f"counts file must be readable, got {str(file)!r}: {error.strerror}") from None
+    except RecursionError:
+        raise ValueError(
+            f"{str(file)!r}: content must be flat, got JSON nested too deeply: write plain counts"
+        ) from None
     except ValueError as error:
         raise ValueError(f"{str(file)!r}: {error}") from None
 
@@ -138,7 +142,11 @@ def _keys(rows: Sequence[Row]) -> list[str]:
 
 def _short(text: str) -> str:
     """The start of a text as a literal: one line, whatever it contains."""
-    return repr(text if len(text) <= 60 else text[:57] + "...")
+    return repr(_cut(text))
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= 60 else text[:57] + "..."
 
 
 def _columns(found: Sequence[str]) -> dict[str, str]:
@@ -181,7 +189,9 @@ def _table(rows: Sequence[Row], columns: Mapping[str, str]) -> pd.DataFrame:
 
 def _prompt(value: Any, number: int) -> str:
     if value is None or value == "" or value != value:  # nan alone differs from itself
-        raise ValueError(f"prompt in row {number} must be an identifier, got {value!r}: name it, or drop the column")
+        raise ValueError(
+            f"prompt in row {number} must be an identifier, got {_cut(repr(value))}: name it, or drop the column"
+        )
     return str(value)
 
 
@@ -193,6 +203,6 @@ def _whole(value: Any, place: str, minimum: int) -> int:
     elif (isinstance(value, int) and not isinstance(value, bool)) or (isinstance(value, float) and value.is_integer()):
         count = int(value)
     if count is None or not minimum <= count <= _LARGEST:
-        got = _short(value) if isinstance(value, str) else repr(value)
+        got = _short(value) if isinstance(value, str) else _cut(repr(value))
         raise ValueError(f"{place} must be a whole number of at least {minimum}, got {got}: count samples, not shares")
     return count

@@ -9,13 +9,13 @@ from fgrpo.claims.evidence import DEFAULT_READING, NO_RUNS, MissingRunsError, st
 from fgrpo.claims.ledger import CLAIMS
 from fgrpo.claims.model import NEEDS_RUNS, Claim, Finding, Verdict
 from fgrpo.simulate import PolicyConfig
-from reference.simulated_results import made_up_results, made_up_runs
+from reference.simulated_results import made_up_results, made_up_runs, store_results
 
 RUNS = {claim.id: claim for claim in CLAIMS}
 
 
 def stored(folder: Path, results: pd.DataFrame) -> Path:
-    results.to_parquet(folder / "sweep.parquet")
+    store_results(results, folder)
     return folder
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from fgrpo.claims import ledger
 from fgrpo.cli import main
-from reference.simulated_results import made_up_results
+from reference.simulated_results import made_up_results, store_results
 
 
 @pytest.fixture(autouse=True)
@@ -25,7 +25,7 @@ def test_without_runs_one_line_says_so(capsys: pytest.CaptureFixture[str], tmp_p
 
 
 def test_with_runs_into_a_file(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    made_up_results().to_parquet(tmp_path / "sweep.parquet")
+    store_results(made_up_results(), tmp_path)
     page = tmp_path / "claims.md"
     assert main(["claims", "--results", str(tmp_path), "--out", str(page)]) == 0
     captured = capsys.readouterr()

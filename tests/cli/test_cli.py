@@ -1,6 +1,8 @@
 """The command line: what it prints, and that every failure is one line with exit code 2."""
 
 import json
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,7 +13,7 @@ from PIL import Image
 from fgrpo.cli import main
 from fgrpo.reproduce import draw_figure, reproduce
 from fgrpo.simulate import RunConfig
-from reference.simulated_results import made_up_runs
+from reference.simulated_results import made_up_runs, store_results
 
 
 def fails(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
@@ -135,7 +137,7 @@ def test_figures_offered_are_those_that_can_be_drawn(capsys: pytest.CaptureFixtu
 
 def test_figure_4_is_drawn_from_stored_results(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     others = made_up_runs("hu2025", retained={2: 0.9})
-    pd.concat([made_up_runs(), made_up_runs(steps=4000), others]).to_parquet(tmp_path / "sweep.parquet")
+    store_results(pd.concat([made_up_runs(), made_up_runs(steps=4000), others]), tmp_path)
     assert main(["figure", "4", "--out", str(tmp_path)]) == 0
     drawn = pd.read_csv(tmp_path / "figure_4.csv")
     assert set(drawn["panel"]) == {"sweep", "final", "long"}
@@ -150,3 +152,28 @@ def test_interruption_is_one_line(capsys: pytest.CaptureFixture[str], monkeypatc
 
     monkeypatch.setattr("fgrpo.reproduce.reproduce", interrupted)
     assert "interrupted" in fails(capsys, "reproduce")
+
+
+@pytest.mark.parametrize("command", ["advise", "tail-miss"])
+def test_a_group_size_of_400_digits_is_quoted_short(capsys: pytest.CaptureFixture[str], command: str) -> None:
+    message = fails(capsys, command, "--success-rate", ".3", "--rare-mass", ".03", "--group-size", "9" * 400)
+    assert "group_size must be within float64, got " in message
+    assert len(message) < 150
+
+
+def test_groups_too_large_to_average_over(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    (tmp_path / "counts.csv").write_text("samples,correct\n8,2\n")
+    one = ("--success-rate", ".3", "--rare-mass", ".03", "--gamma", ".5")
+    many = ("--counts", str(tmp_path / "counts.csv"), "--rare-fraction", ".1")
+    for prompts in (one, many):
+        assert "group_size must be at most 1e+0" in fails(capsys, "advise", *prompts, "--group-size", str(10**12))
+
+
+@pytest.mark.parametrize("sizes", ["8", ",".join(map(str, range(2, 20_002)))])
+def test_a_reader_that_stops_reading_ends_the_command_quietly(sizes: str) -> None:
+    command = [sys.executable, "-m", "fgrpo", "tail-miss", "--success-rate", ".3", "--rare-mass", ".03"]
+    process = subprocess.Popen([*command, "--group-size", sizes], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    assert process.stdout is not None
+    process.stdout.close()
+    _, errors = process.communicate(timeout=60)
+    assert (process.returncode, errors) == (141, b"")

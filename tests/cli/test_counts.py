@@ -189,3 +189,10 @@ def test_empty_parquet_table(tmp_path: Path) -> None:
     path = tmp_path / "counts.parquet"
     pq.write_table(pa.table({"n": pa.array([], pa.int64()), "c": pa.array([], pa.int64())}), path)
     assert "content must have at least one row, got none: " in refusal(path)
+
+
+@pytest.mark.parametrize("suffix", ["json", "jsonl"])
+def test_deeply_nested_json(tmp_path: Path, suffix: str) -> None:
+    path = tmp_path / f"a.{suffix}"
+    path.write_text("[" * 100_000)
+    assert "content must be flat, got JSON nested too deeply: " in refusal(path)

@@ -2,13 +2,16 @@
 
 from collections.abc import Mapping
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 
 from fgrpo.claims.evidence import DEFAULT_READING, OTHER_READINGS, Evidence
 from fgrpo.simulate import PolicyConfig, RunConfig, simulate
+from fgrpo.simulate.store import SWEEP, write_table
 
 THREE_CLASSES = ("actions", "correct", "anchor_logit", "correct_logit", "wrong_logit")
 SIZES = (2, 512, 131072)
@@ -81,3 +84,8 @@ def made_up_results(
 def made_up_evidence(policy: PolicyConfig = PolicyConfig()) -> Evidence:  # noqa: B008  (frozen)
     """Evidence from that table."""
     return Evidence(made_up_results(policy=policy), policy, 1000)
+
+
+def store_results(results: pd.DataFrame, folder: Path) -> None:
+    """Leaves a table in a folder as a finished sweep does."""
+    write_table(pa.Table.from_pandas(results, preserve_index=False), folder / SWEEP)

@@ -64,7 +64,7 @@ def test_defaults_are_those_of_appendix_j():
     group_size=st.integers(1, 2**31 - 1),
     gamma=st.floats(0, 1e6),
     seed=st.integers(0, 2**70),
-    learning_rate=st.floats(1e-300, 1e3),
+    learning_rate=st.floats(1e-300, 99),
     wrong_logit=st.floats(-50, 50),
 )
 def test_round_trips_keep_the_configuration_and_its_id(group_size, gamma, seed, learning_rate, wrong_logit):
@@ -296,6 +296,45 @@ def test_from_dict_and_from_json_refuse_what_is_no_run(values, message):
 def test_from_json_refuses_what_is_no_json():
     with pytest.raises(ValueError, match="must be JSON"):
         RunConfig.from_json("{group_size: 8}")
+
+
+@pytest.mark.parametrize("text", [None, 3, "[" * 100_000, "x" * 1000])
+def test_from_json_says_in_one_short_line_what_is_no_text_of_a_run(text):
+    with pytest.raises(ValueError, match="a run must be JSON, got ") as refused:
+        RunConfig.from_json(text)
+    assert len(str(refused.value)) < 120
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"anchor_logit": 1e308, "wrong_logit": -1e308}, "anchor_logit must be at most 700 in size, got 1e\\+308"),
+        (
+            {"anchor_logit": -600, "correct_logit": -600, "wrong_logit": 600},
+            "correct mass must be at least 1e-300, got 0",
+        ),
+        ({"reward_correct": 1e200}, "reward_correct must be at most 1e\\+100 in size"),
+        ({"reward_wrong": -1e200}, "reward_wrong must be at most 1e\\+100 in size"),
+        ({"learning_rate": 1e300}, "learning_rate must be at most 1000 in size"),
+        ({"weight_decay": 100.0}, r"learning_rate \* weight_decay must be below 1, got 0.01 \* 100.0"),
+        ({"weight_scale": 1e300}, "weight_scale must be at most 1e\\+30 in size"),
+        ({"eps": 1e300}, "eps must be at most 1000 in size"),
+        ({"scale_eps": 5e-324}, "scale_eps must be at least 1e-100"),
+        ({"gamma": 10**400}, "gamma must be within float64, got 1000"),
+        ({"gamma": 10**5000}, "gamma must be within float64, got a int too long to write out"),
+    ],
+)
+def test_values_that_would_overflow_are_refused_in_one_short_line(changes, message):
+    with pytest.raises(ValueError, match=message) as refused:
+        RunConfig.preset("figure_matching", group_size=8, **changes)
+    assert "\n" not in str(refused.value)
+    assert len(str(refused.value)) < 200
+
+
+def test_values_at_their_bounds_are_taken():
+    largest = {"reward_correct": 1e100, "reward_wrong": -1e100, "learning_rate": 1e3, "weight_scale": 1e30, "eps": 1e3}
+    logits = {"anchor_logit": 700, "correct_logit": -700, "wrong_logit": 700}
+    assert RunConfig.preset("figure_matching", group_size=8, **largest, **logits, scale_eps=1e-100, weight_decay=9e-4)
 
 
 def test_preset_refuses_unknown_names():

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from fgrpo.simulate import PolicyClass, PolicyConfig
-from fgrpo.simulate.policy import initial_logits, initial_masses, softmax
+from fgrpo.simulate.policy import initial_logits, initial_masses, read_logits, softmax
 
 
 def test_default_start_is_that_of_appendix_j():
@@ -45,3 +45,15 @@ def test_softmax_of_rational_odds_and_of_extreme_logits():
     assert softmax(np.log(odds) + 1e4, out=out) is out
     np.testing.assert_allclose(out, exact, rtol=1e-11)
     assert softmax(np.array([1e6, -1e6])).tolist() == [1.0, 0.0]
+
+
+@pytest.mark.parametrize(
+    ("logits", "message"),
+    [
+        ([1e308, -1e308], "at most 700 in size, got 1e\\+308"),
+        ([-700, 700], "correct mass must be at least 1e-300, got 0"),
+    ],
+)
+def test_starts_that_would_overflow_are_refused(logits, message):
+    with pytest.raises(ValueError, match=message):
+        read_logits(logits, PolicyConfig(2, 1))

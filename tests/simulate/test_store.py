@@ -3,7 +3,9 @@ import os
 import shutil
 
 import filelock
+import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
@@ -92,8 +94,67 @@ def test_a_file_with_another_run_is_refused(filled):
 def test_a_table_that_is_no_run_is_refused(filled):
     path = filled / "runs" / f"{run(0).run_id}.parquet"
     pd.DataFrame({"step": [0]}).to_parquet(path)
+    with ResultsFolder(filled) as results, pytest.raises(ValueError, match=f"{path}: delete it"):
+        results.has(run(0))
+    store.write_table(pa.Table.from_pandas(pd.DataFrame({"step": [0]})), path)
     with ResultsFolder(filled) as results, pytest.raises(ValueError, match="no readable configuration"):
         results.has(run(0))
+
+
+def test_any_flipped_bit_is_refused_or_harmless(filled):
+    """Of 300 single bits, most are refused; the rest lie where nothing is stored, and the table is the same."""
+    rng = np.random.default_rng(1)
+    path, expected = filled / "runs" / f"{run().run_id}.parquet", simulate(run()).to_frame()
+    whole = path.read_bytes()
+    messages = []
+    for bit in rng.integers(8 * len(whole), size=300):
+        content = bytearray(whole)
+        content[bit // 8] ^= 1 << bit % 8
+        path.write_bytes(content)
+        with ResultsFolder(filled) as results:
+            try:
+                found = results.assemble([run()])
+            except ValueError as error:
+                messages.append(str(error))
+            else:
+                pd.testing.assert_frame_equal(found, expected)
+    assert len(messages) > 100
+    [message] = set(messages)
+    assert f"got the damaged file {path}: delete it" in message
+    assert "\n" not in message
+
+
+@pytest.mark.parametrize("change", [lambda table: table.slice(0, 0), lambda table: table.drop_columns(["entropy"])])
+@pytest.mark.parametrize("name", [f"runs/{run().run_id}.parquet", "sweep.parquet"])
+def test_a_table_with_the_right_metadata_and_other_content_is_refused(filled, change, name):
+    changed = change(pq.read_table(filled / name))
+    pq.write_table(changed, filled / name)
+    with ResultsFolder(filled) as results, pytest.raises(ValueError, match=f"{name}: delete it"):
+        load_results(filled) if name == "sweep.parquet" else results.has(run())
+
+
+def test_folders_in_the_way_are_left_alone_or_named(filled):
+    mine = filled / "runs" / ".d.tmp"
+    mine.mkdir()
+    with ResultsFolder(filled) as results:
+        assert results.has(run())
+    assert mine.is_dir()
+    (filled / "sweep.parquet").unlink()
+    (filled / "sweep.parquet").mkdir()
+    with (
+        pytest.raises(ValueError, match=r"must be a file, got the folder .*sweep\.parquet: rename it"),
+        ResultsFolder(filled),
+    ):
+        pass
+    with pytest.raises(ValueError, match=r"must hold the file sweep\.parquet"):
+        load_results(filled)
+
+
+@pytest.mark.parametrize("folder", [None, 3, "a\0b"])
+def test_what_is_no_path_is_refused(folder):
+    for use in (load_results, ResultsFolder):
+        with pytest.raises(ValueError, match="must be a path, got "):
+            use(folder)
 
 
 @pytest.mark.parametrize("failing", ["fsync", "replace"])
@@ -179,7 +240,9 @@ def test_a_folder_of_another_schema_or_minor_version_is_refused_and_left_alone(
 def test_a_folder_that_does_not_say_its_schema_has_the_first(filled):
     for path in (filled / "runs").glob("*.parquet"):
         table = pq.read_table(path)
-        metadata = {key: value for key, value in table.schema.metadata.items() if key != b"fgrpo.schema"}
+        metadata = {
+            key: value for key, value in table.schema.metadata.items() if key not in (b"fgrpo.schema", b"fgrpo.digest")
+        }
         pq.write_table(table.replace_schema_metadata(metadata), path)
     with pytest.raises(ValueError, match=r"configuration schema 1 \(this is 2\)"), ResultsFolder(filled):
         pass

@@ -229,3 +229,15 @@ def test_a_sweep_that_is_ended_from_outside_is_resumed(tmp_path, ending):
     assert runs(out) == sorted(f"{one.run_id}.parquet" for one in configs)
     assert {name: (out / "runs" / name).stat().st_mtime_ns for name in stamps} == stamps
     assert resumed["run_id"].nunique() == len(configs)
+
+
+@pytest.mark.parametrize("configs", [[1], RunConfig(8), None, 3])
+def test_what_is_no_list_of_runs_is_refused_in_one_line(configs, tmp_path):
+    with pytest.raises(ValueError, match="a sweep must be a list of RunConfig, got "):
+        run_sweep(configs, tmp_path)
+
+
+@pytest.mark.parametrize("out", [None, "a\0b"])
+def test_what_is_no_folder_is_refused_in_one_line(out):
+    with pytest.raises(ValueError, match="the results folder must be a path, got "):
+        run_sweep([RunConfig(8)], out)

@@ -103,3 +103,8 @@ def test_invalid_parameters(call, message):
     with pytest.raises(ValueError, match=message) as error:
         call()
     assert "\n" not in str(error.value)
+
+
+@pytest.mark.filterwarnings("error")
+def test_the_inverse_of_the_smallest_success_rate_is_infinite():
+    assert inverse_weight(5e-324) == np.inf

@@ -178,3 +178,18 @@ def test_invalid_input(arguments, message):
         with pytest.raises(ValueError, match=message) as error:
             function(*arguments)
         assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("mu", [5e-324, 1e-310, 1e-291])
+def test_an_active_group_of_the_smallest_success_rates_has_one_correct_rollout(mu):
+    assert expected_focal_weight(mu, 2, 2, given_active=True) == 0.25
+    assert expected_focal_weight(mu, 8, 1, given_active=True) == pytest.approx(7 / 8, rel=1e-14)
+    assert focal_weight_variance(mu, 8, 1, given_active=True) == pytest.approx(0, abs=1e-30)
+    assert np.isnan(expected_focal_weight(0.0, 8, 1, given_active=True))
+
+
+def test_the_largest_group_that_is_averaged_over_is_next_to_the_limit():
+    assert expected_focal_weight(0.3, 1e9, 0.5) == pytest.approx(0.7**0.5, rel=1e-9)
+    with pytest.raises(ValueError, match=r"group_size must be at most 1e\+09 here, got 1000000001.0: "):
+        expected_focal_weight(0.3, 1e9 + 1, 0.5)
+    assert expected_focal_weight(0.3, 1e300, 2) == pytest.approx(0.49, rel=1e-14)  # the polynomial has no limit

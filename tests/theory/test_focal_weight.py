@@ -89,3 +89,9 @@ def test_invalid_input_is_refused_in_one_line(rate, gamma, words):
     with pytest.raises(ValueError, match=words) as error:
         focal_weight(rate, gamma)
     assert "\n" not in str(error.value)
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_long_double_beyond_float64_is_refused_without_a_warning():
+    with pytest.raises(ValueError, match="gamma must be finite and at least 0, got inf"):
+        focal_weight(0.3, np.longdouble("1e4000"))

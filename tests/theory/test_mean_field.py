@@ -109,3 +109,13 @@ def test_invalid_input(arguments, options, message):
     with pytest.raises(ValueError, match=message) as error:
         mean_field_orbit(*arguments, **options)
     assert "\n" not in str(error.value)
+
+
+@pytest.mark.filterwarnings("error")
+def test_exponents_whose_times_are_no_doubles_are_refused():
+    classes = ActionClasses([1, 1, 2], [0.5, 0.3, 0.1], [True, False, True])
+    same = mean_field_orbit(classes, 0.9, gamma=0).retained_mass
+    np.testing.assert_allclose(mean_field_orbit(classes, 0.9, gamma=139).retained_mass, same, rtol=1e-7)
+    for gamma in (141, 1e12, 1e300):
+        with pytest.raises(ValueError, match=r"gamma must be at most 140 here, got .*not the path"):
+            mean_field_orbit(classes, 0.9, gamma=gamma)

@@ -21,6 +21,13 @@ SCALAR |= {("pass_at_k_weight", "k"), ("pass_at_k_weight", "group_size"), ("adva
 # counts that stand on their own axis: one number or one per action, one per problem
 OWN_AXIS = {(name, "count") for name in ("correct_entropy", "correct_overlap", "retained_mass")}
 
+FLAGS = [
+    (name, p.name)
+    for name in CALLS
+    for p in inspect.signature(getattr(theory, name)).parameters.values()
+    if p.annotation in (bool, "bool")
+]
+
 
 def is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
@@ -105,3 +112,37 @@ def test_no_text_where_a_number_is_asked_for(name: str) -> None:
     for p, value in CALLS[name].items():
         if is_number(value) or isinstance(value, np.ndarray):
             assert refusal(name, **{p: "text"}).startswith(f"{p} must be ")
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_a_number_beyond_float64_is_refused_in_one_short_line(name: str) -> None:
+    for p, value in CALLS[name].items():
+        if is_number(value):
+            for huge in (10**400, 10**5000):
+                assert len(refusal(name, **{p: huge})) < 250
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("name", [name for name, given in CALLS.items() if "group_size" in given or "samples" in given])
+@pytest.mark.parametrize("huge", [1e12, 1e300])
+def test_huge_groups_are_computed_or_refused_at_once(name: str, huge: float) -> None:
+    parameter = "group_size" if "group_size" in CALLS[name] else "samples"
+    try:
+        call(name, **{parameter: int(huge) if name == "pass_at_k_weight" else huge})
+        message = " at most "
+    except ValueError as error:
+        message = str(error)
+    assert " at most " in message or " at least " in message
+    assert "\n" not in message
+
+
+@pytest.mark.parametrize(("name", "flag"), FLAGS)
+@pytest.mark.parametrize("value", [float("nan"), 1, None, "no"])
+def test_flags_are_true_or_false(name: str, flag: str, value: Any) -> None:
+    assert refusal(name, **{flag: value}).startswith(f"{flag} must be True or False, got ")
+
+
+@pytest.mark.parametrize("name", [name for name, given in CALLS.items() if "classes" in given])
+@pytest.mark.parametrize("value", [None, 3, np.array([0.5, 0.5])])
+def test_classes_are_action_classes(name: str, value: Any) -> None:
+    assert refusal(name, classes=value).startswith("classes must be ActionClasses, got ")

@@ -210,3 +210,21 @@ def test_invalid_input_is_refused_in_one_line(call):
 def test_interval_that_begins_beyond_the_doubles() -> None:
     low, high = risk_interval(5e-324, 0.0, 0.5)
     assert low == high == np.inf
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("integer", [True, False])
+def test_regions_of_the_smallest_masses_give_no_warning(integer):
+    for mu, tau in ((1e-8, 1e-308), (0.5, 5e-324), (1e-300, 1e-308)):
+        _, high = risk_interval(mu, tau, 0.5, integer=integer)
+        assert high == pytest.approx(np.log(2) / tau if tau > 1e-320 else np.inf, rel=1e-6)
+        assert coverage_group_size(mu, tau, 0.5, integer=integer) == pytest.approx(high, rel=1e-12)
+
+
+def test_misses_before_the_first_hit_of_the_smallest_region():
+    tau = 5e-324
+    with mp.workprec(1200):
+        w = 1 - mp.mpf(1e-300)
+        miss = 1 - w ** mp.mpf(1.5) - mp.mpf(1e-300) ** mp.mpf(1.5)
+        exactly = miss / (mp.mpf(tau) * mp.mpf(1.5))
+    assert tail_misses_before_first_hit(1e-300, tau, 1.5) == pytest.approx(float(exactly), rel=1e-14)

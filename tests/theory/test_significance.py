@@ -229,3 +229,8 @@ def test_exact_test_says_where_no_exact_law_exists() -> None:
         ValueError, match=r"^samples must be the same for all problems with rescaled, got 8.0 to 12.0: "
     ):
         exact_paired_subsampling_test([12, 8], [3, 4], [2, 4], 1, subsample=4, variant="rescaled")
+
+
+def test_more_draws_than_memory_holds_are_refused():
+    with pytest.raises(ValueError, match=r"iterations must be at most 1e\+07 here, got 1000000000000.0: "):
+        paired_subsampling_test(16, [3], [2], 4, subsample=4, iterations=10**12, rng=np.random.default_rng(0))

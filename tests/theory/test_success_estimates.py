@@ -219,3 +219,10 @@ def test_invalid_input(call, message):
     with pytest.raises(ValueError, match=message) as error:
         call()
     assert "\n" not in str(error.value)
+
+
+@pytest.mark.filterwarnings("error")
+def test_the_slowest_moving_average():
+    assert ema_moments(0.3, 8, 5e-324).mean == 0.3
+    with pytest.raises(ValueError, match="got -inf: "):
+        ema_moments(0.3, 8, 5e-324, slope=0.5)
