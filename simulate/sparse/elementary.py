@@ -50,8 +50,8 @@ def exp(x: float) -> float:
 
 
 @inlined
-def exp_small(x: float) -> float:
-    """e^x to within 1.5 units in the last place for |x| <= SMALL, in a third of the time."""
+def expm1_small(x: float) -> float:
+    """e^x - 1 to within 1.5 units in the last place for |x| <= SMALL, in a third of the time."""
     q = E9
     q = fma(q, x, E8)
     q = fma(q, x, E7)
@@ -60,21 +60,19 @@ def exp_small(x: float) -> float:
     q = fma(q, x, E4)
     q = fma(q, x, E3)
     q = fma(q, x, E2)
-    return fma(q * x, x, x) + 1.0
+    return fma(q * x, x, x)
+
+
+@inlined
+def exp_small(x: float) -> float:
+    """e^x to within 1.5 units in the last place for |x| <= SMALL."""
+    return expm1_small(x) + 1.0
 
 
 @inlined
 def expm1(x: float) -> float:
     """e^x - 1 to within 25 units in the last place; -1 below SMALLEST, e^LARGEST - 1 from LARGEST on."""
-    q = E9
-    q = fma(q, x, E8)
-    q = fma(q, x, E7)
-    q = fma(q, x, E6)
-    q = fma(q, x, E5)
-    q = fma(q, x, E4)
-    q = fma(q, x, E3)
-    q = fma(q, x, E2)
-    return fma(q * x, x, x) if abs(x) <= SMALL else exp(x) - 1.0
+    return expm1_small(x) if abs(x) <= SMALL else exp(x) - 1.0
 
 
 @inlined

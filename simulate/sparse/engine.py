@@ -1,17 +1,16 @@
 """The sparse engine: the reference simulation in time and memory that follow the actions that were ever drawn.
 
-The same law as fgrpo.simulate.engine_reference, with random numbers of its own. Three things make it fast, and none is
-an approximation:
+The same law as fgrpo.simulate.engine_reference, with random numbers of its own. Three things make it fast, and only the
+last one is an approximation, far below what could be observed:
 1. Actions that share a class and were never drawn share one row (fgrpo.simulate.sparse.rows).
 2. Groups are drawn by inversion of float64 block sums (fgrpo.simulate.sparse.groups).
-3. Blocks of rows that have stopped to within less than the rounding of their logits are not computed again until one of
-   their actions is drawn (fgrpo.simulate.sparse.steps).
+3. Blocks of rows whose logits would move by less than 1e-12 in all future are not computed again until one of their
+   actions is drawn (fgrpo.simulate.sparse.steps).
 Random numbers are a function of run, step and draw, and a run is one sequence of float64 operations: bit for bit the
 same alone, among others, in any process, in one piece or in several. Not promised between different models of CPU.
 """
 
 from collections.abc import Callable
-from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -151,19 +150,8 @@ def correct_share(rows: Rows, count: int, correct: BoolArray) -> float:
     return of_correct / (of_correct + of_wrong)
 
 
-class Kernels(NamedTuple):
-    """The entries into compiled code, see `_kernels`."""
-
-    begin: Callable[..., tuple[Progress, Origin]]
-    draw: Callable[..., tuple[Progress, Draws]]
-    update: Callable[..., Progress]
-    run_steps: Callable[..., Progress]
-
-
-@cache
-def _kernels() -> Kernels:
-    """Compiled at their first call and kept on disk, under the digest of all sources that are compiled into them."""
-    digest = source_digest()
+def _kernels(digest: str) -> tuple[Callable[..., Any], ...]:
+    """Entries into compiled code, compiled at their first call, and kept on disk under the digest of all sources."""
 
     def begin(start: Start, out: FloatArray) -> tuple[Progress, Origin]:
         """The run before its first step; writes its measures into `out`, shape [measures]."""
@@ -173,7 +161,7 @@ def _kernels() -> Kernels:
         compute_masses(rows, count, shift)
         progress = Progress(rows, count, shift, accumulate(rows, count), Tally(0, 0, 0.0, 0))
         origin = origin_of(start, shift, progress.total)
-        record(out, rows, count, start, origin, shift, progress.total, progress.tally)
+        record(out, rows, count, origin, shift, progress.total, progress.tally)
         out[OF_POLICY:] = np.nan
         return progress, origin
 
@@ -217,7 +205,7 @@ def _kernels() -> Kernels:
         weight, of_correct, of_wrong = payoff
         # a group without a gradient must change nothing
         if (successes > 0 and of_correct != 0.0) or (successes < group_size and of_wrong != 0.0):
-            count = settle(rows, count, found, rule, step, shift)
+            count = settle(rows, count, found, rule, step, shift, start.correct)
             add_gradients(rows, count, found, total, rule, step, start.correct, (of_correct, of_wrong))
         active = 0 < successes < group_size
         tally = Tally(
@@ -234,11 +222,18 @@ def _kernels() -> Kernels:
             put_to_sleep(rows, count, rule, step)
         shift, total = total_of(rows, count, shift)
         if recorded:
-            record(out, rows, count, start, origin, shift, total, tally)
+            record(out, rows, count, origin, shift, total, tally)
             tally = Tally(0, 0, 0.0, 0)
         return Progress(rows, count, shift, total, tally)
 
-    draw_once, update_once = compiled_once(draw), compiled_once(update)
+    return compiled_once(begin), compiled_once(draw), compiled_once(update)
+
+
+begin, draw, update = _kernels(source_digest())
+
+
+def _loop(digest: str) -> Callable[..., Progress]:
+    """As `_kernels`. What is called must be global: the file on disk is named after what a function closes over."""
 
     def run_steps(
         progress: Progress,
@@ -256,16 +251,17 @@ def _kernels() -> Kernels:
         _ = digest
         for index in range(1, recorded.size):
             for step in range(recorded[index - 1] + 1, recorded[index] + 1):
-                progress, draws = draw_once(progress, start, group_size, step, key, buffer, False)
+                progress, draws = draw(progress, start, group_size, step, key, buffer, False)
                 successes = draws.successes
                 payoff = table.weight[successes], table.of_correct[successes], table.of_wrong[successes]
                 last = step == recorded[index]
-                progress = update_once(
-                    progress, draws, payoff, start, origin, rule, group_size, step, last, out[index - 1]
-                )
+                progress = update(progress, draws, payoff, start, origin, rule, group_size, step, last, out[index - 1])
         return progress
 
-    return Kernels(compiled_once(begin), draw_once, update_once, compiled_once(run_steps))
+    return compiled_once(run_steps)
+
+
+run_steps = _loop(source_digest())
 
 
 def run(config: RunConfig, start: Start) -> tuple[IntArray, FloatArray, Progress]:
@@ -274,13 +270,12 @@ def run(config: RunConfig, start: Start) -> tuple[IntArray, FloatArray, Progress
     Returns:
         Recorded steps, shape [R]; the measures, shape [R, len(MEASURES)]; the final state.
     """
-    kernels = _kernels()
     rule = rule_of(config.update, config.steps)
     key, buffer = stream_words(config.stream_key), buffer_for(config.group_size)
     recorded = np.array(config.recorded_steps)
     out = np.empty((recorded.size, len(MEASURES)))
 
-    progress, origin = kernels.begin(start, out[0])
+    progress, origin = begin(start, out[0])
     table = payoff_table(config)
     if table is None:
         return recorded, out, _run_one_by_one(config, start, progress, origin, rule, out)
@@ -289,9 +284,7 @@ def run(config: RunConfig, start: Start) -> tuple[IntArray, FloatArray, Progress
     for first in range(0, recorded.size - 1, records):
         part = slice(first + 1, first + 1 + records)
         steps = recorded[first : part.stop]
-        progress = kernels.run_steps(
-            progress, table, start, origin, rule, config.group_size, steps, out[part], key, buffer
-        )
+        progress = run_steps(progress, table, start, origin, rule, config.group_size, steps, out[part], key, buffer)
     return recorded, out, progress
 
 
@@ -299,19 +292,17 @@ def _run_one_by_one(
     config: RunConfig, start: Start, progress: Progress, origin: Origin, rule: Rule, out: FloatArray
 ) -> Progress:
     """All steps, for weights that are no function of the number of correct rollouts alone."""
-    kernels, group_size = _kernels(), config.group_size
+    group_size = config.group_size
     key, buffer = stream_words(config.stream_key), buffer_for(group_size)
     estimate = SUCCESS_ESTIMATES[config.success_estimate](config)
     record_at = {step: index for index, step in enumerate(config.recorded_steps)}
     for step in range(1, config.steps + 1):
-        progress, draws = kernels.draw(progress, start, group_size, step, key, buffer, True)
+        progress, draws = draw(progress, start, group_size, step, key, buffer, True)
         empirical_success_rate = draws.successes / group_size
         success_rate = estimate(empirical_success_rate, draws.correct_mass)
         payoff = tuple(float(one) for one in payoffs(config, empirical_success_rate, success_rate))
         line = out[record_at.get(step, 0)]
-        progress = kernels.update(
-            progress, draws, payoff, start, origin, rule, group_size, step, step in record_at, line
-        )
+        progress = update(progress, draws, payoff, start, origin, rule, group_size, step, step in record_at, line)
     return progress
 
 

@@ -3,9 +3,8 @@
 import numpy as np
 
 from fgrpo.simulate.sparse._compile import compiled
-from fgrpo.simulate.sparse.elementary import exp, expm1, log, log1m
+from fgrpo.simulate.sparse.elementary import exp, expm1, expm1_small, log, log1m
 from fgrpo.simulate.sparse.rows import (
-    COEFFICIENT,
     LANES,
     MASS,
     MOMENT,
@@ -14,9 +13,11 @@ from fgrpo.simulate.sparse.rows import (
     ROOT,
     STRIDE,
     FloatArray,
+    Int32Array,
     Rows,
     Start,
     at,
+    sum_of_block,
 )
 from fgrpo.simulate.sparse.steps import TINY, Rule, as_stored
 
@@ -52,85 +53,121 @@ def record_group(
         if row >= count:
             hidden[origin[row]] += 1.0
 
-    _gains_into_coefficients(rows, count, rule, step, total)
-    correct_mass, wrong_mass = 0.0, 0.0
-    mass, gain, gain_of_wrong, gain_of_drawn = 0.0, 0.0, 0.0, 0.0
-    number, of_leaves = 0, np.empty((2, count))
-    for row in range(count):
-        here, class_of = at(row), origin[row]
-        row_mass, row_gain = values[here + MASS], values[here + COEFFICIENT]
-        values[here + COEFFICIENT] = 0.0
-        if not start.correct[class_of]:
-            wrong_mass += row_mass
-            gain_of_wrong += row_gain
-            continue
-        correct_mass += row_mass
-        multiplicity = values[here + MULTIPLICITY]
-        if leaf[class_of] and multiplicity > 0.0:
-            of_leaves[0, number], of_leaves[1, number] = row_mass / multiplicity, multiplicity
+    centre = 0.0 if rule.small_steps else _centre(rows, count, rule, step, total)
+    listed = rows.correct_rows[1 : rows.correct_rows[0] + 1]
+    masses, gains = _of_correct(rows, listed, rule, step, centre)
+    wrong_mass, rest_gain = _of_wrong(rows, count, listed, masses, rule, step, centre)
+
+    drawn_mass, mass, gain = 0.0, 0.0, 0.0
+    number, leaf_mass, leaf_number = 0, np.empty(listed.size), np.empty(listed.size)
+    for index in range(listed.size):
+        row = listed[index]
+        multiplicity = values[at(row) + MULTIPLICITY]
+        if leaf[origin[row]] and multiplicity > 0.0:
+            leaf_mass[number], leaf_number[number] = masses[index] / multiplicity, multiplicity
             number += 1
         unsampled = 0.0 if times[row] > 0 else 1.0
         if row < hidden.size and hidden[row] > 0.0:
             unsampled = (multiplicity - hidden[row]) / multiplicity
-        mass += row_mass * unsampled
-        gain += row_gain * unsampled
-        gain_of_drawn += row_gain * (1.0 - unsampled)
+        mass += masses[index] * unsampled
+        gain += gains[index] * unsampled
+        drawn_mass += masses[index] * (1.0 - unsampled)
+        rest_gain += gains[index] * (1.0 - unsampled)
 
     leaves = (start.multiplicity * leaf).sum()
-    # as fgrpo.simulate.metrics.mass_change, the rest by itself and not as a difference to the total
-    rest = wrong_mass + (correct_mass - mass)
-    gain_of_rest = gain_of_wrong + gain_of_drawn
     out[0] = (leaves - drawn_leaves) / leaves if active else 0.0
-    out[1] = _mean_tail_miss(of_leaves[:, :number], correct_mass, wrong_mass, group_size) / leaves
+    out[1] = (
+        _sum_of_tail_misses(leaf_mass[:number], leaf_number[:number], mass + drawn_mass, wrong_mass, group_size)
+        / leaves
+    )
     out[2] = mass / total
-    out[3] = (rest * gain - mass * gain_of_rest) / ((mass + gain + rest + gain_of_rest) * total)
+    # as fgrpo.simulate.metrics.mass_change
+    rest = wrong_mass + drawn_mass
+    out[3] = (rest * gain - mass * rest_gain) / ((mass + gain + rest + rest_gain) * total)
 
 
 @compiled
-def _gains_into_coefficients(rows: Rows, count: int, rule: Rule, step: int, total: float) -> None:
-    """Mass * expm1(d) into each row's COEFFICIENT, d = what the sweep will add to its logit, less the mean of that."""
+def _centre(rows: Rows, count: int, rule: Rule, step: int, total: float) -> float:
+    """The mean step under the policy, or FAR_ABOVE below the largest one."""
     values, asleep_since = rows.values, rows.asleep_since
     (rate, offset), decay = as_stored(rule, step), rule.keep - 1.0
-    blocks, lanes = (count + LANES - 1) // LANES, np.uint64(LANES)
-    moment, root, mass, coefficient = np.uint64(MOMENT), np.uint64(ROOT), np.uint64(MASS), np.uint64(COEFFICIENT)
     highest, weighted = 0.0, 0.0
-    for block in range(blocks):
-        if asleep_since[block] != NEVER:
-            continue
-        begin = np.uint64(block * STRIDE)
-        for lane in range(lanes):
-            here = begin + lane
-            values[here + coefficient] = values[here] * decay + rate * values[here + moment] / (
-                values[here + root] + offset
-            )
-        for lane in range(lanes):
-            here = begin + lane
-            highest = max(highest, values[here + coefficient] if values[here + mass] > 0.0 else 0.0)
-            weighted += values[here + mass] * values[here + coefficient]
+    for row in range(count):
+        here = at(row)
+        if values[here + MASS] > 0.0 and asleep_since[row // LANES] == NEVER:
+            move = values[here] * decay + rate * values[here + MOMENT] / (values[here + ROOT] + offset)
+            highest = max(highest, move)
+            weighted += values[here + MASS] * move
     mean = weighted / total
-    centre = mean + max(highest - mean - FAR_ABOVE, 0.0)
-    for block in range(blocks):
-        begin = np.uint64(block * STRIDE)
-        for lane in range(lanes):
-            here = begin + lane
-            values[here + coefficient] = values[here + mass] * expm1(values[here + coefficient] - centre)
+    return mean + max(highest - mean - FAR_ABOVE, 0.0)
 
 
 @compiled
-def _mean_tail_miss(of_leaves: FloatArray, correct_mass: float, wrong_mass: float, group_size: int) -> float:
-    """Sum over the leaves of fgrpo.theory.tail_miss_probability, the same factored form: (1 - tau)^N h(N).
+def _of_correct(rows: Rows, listed: Int32Array, rule: Rule, step: int, centre: float) -> tuple[FloatArray, FloatArray]:
+    """Masses of the listed rows, and mass * expm1(d), d = what the sweep will add to the logit, less the centre."""
+    values, asleep_since = rows.values, rows.asleep_since
+    (rate, offset), decay = as_stored(rule, step), rule.keep - 1.0
+    masses, gains = np.empty(listed.size), np.empty(listed.size)
+    for index in range(listed.size):
+        here = at(listed[index])
+        masses[index] = values[here + MASS]
+        move = values[here] * decay + rate * values[here + MOMENT] / (values[here + ROOT] + offset)
+        gains[index] = (move if asleep_since[listed[index] // LANES] == NEVER else 0.0) - centre
+    for index in range(np.uint64(listed.size)):
+        gains[index] = masses[index] * expm1(gains[index])
+    return masses, gains
 
-    `of_leaves` holds the mass of one leaf and their number, shape [2, rows].
-    """
+
+@compiled
+def _of_wrong(
+    rows: Rows, count: int, listed: Int32Array, masses: FloatArray, rule: Rule, step: int, centre: float
+) -> tuple[float, float]:
+    """As `_of_correct`, but the sums over all rows that are not listed."""
+    values, asleep_since = rows.values, rows.asleep_since
+    (rate, offset), decay = as_stored(rule, step), rule.keep - 1.0
+    # taken out and put back below: as differences to the total, the sums would cancel
+    for index in range(listed.size):
+        values[at(listed[index]) + MASS] = 0.0
+    lanes, small = np.uint64(LANES), rule.small_steps
+    moment, root, mass_field = np.uint64(MOMENT), np.uint64(ROOT), np.uint64(MASS)
+    mass, gain, gains = 0.0, 0.0, np.empty(LANES)
+    for block in range((count + LANES - 1) // LANES):
+        of_block = sum_of_block(values, block, MASS)
+        mass += of_block
+        if asleep_since[block] != NEVER:
+            gain += of_block * expm1(-centre)
+            continue
+        begin = np.uint64(block * STRIDE)
+        if small:
+            for lane in range(lanes):
+                here = begin + lane
+                move = rate * values[here + moment] / (values[here + root] + offset)
+                gains[lane] = values[here + mass_field] * expm1_small(move)
+        else:
+            for lane in range(lanes):
+                here = begin + lane
+                move = values[here] * decay + rate * values[here + moment] / (values[here + root] + offset)
+                gains[lane] = values[here + mass_field] * expm1(move - centre)
+        gain += sum_of_block(gains, 0, 0)
+    for index in range(listed.size):
+        values[at(listed[index]) + MASS] = masses[index]
+    return mass, gain
+
+
+@compiled
+def _sum_of_tail_misses(
+    leaf_mass: FloatArray, leaf_number: FloatArray, correct_mass: float, wrong_mass: float, group_size: int
+) -> float:
+    """Sum over the leaves of fgrpo.theory.tail_miss_probability, in the same factored form: (1 - tau)^N h(N)."""
     total = correct_mass + wrong_mass
     n, mu, nu = float(group_size), correct_mass / total, wrong_mass / total
-    result = np.empty(of_leaves.shape[1])
-    for index in range(np.uint64(of_leaves.shape[1])):
-        tau = min(of_leaves[0, index] / total, mu, BELOW_ONE)
+    result = np.empty(leaf_mass.size)
+    for index in range(np.uint64(leaf_mass.size)):
+        tau = min(leaf_mass[index] / total, mu, BELOW_ONE)
         # u + w = 1; the logarithm of the larger one through the smaller
         u, w = max(mu - tau, 0.0) / (1.0 - tau), nu / (1.0 - tau)
         low = max(min(u, w), TINY)
         log_low, log_high = log(low), log1m(min(low, 0.5))
         not_all = -low * expm1((n - 1.0) * log_low) - (1.0 - low) * expm1((n - 1.0) * log_high)
-        result[index] = of_leaves[1, index] * exp(n * log1m(tau)) * not_all
+        result[index] = leaf_number[index] * exp(n * log1m(tau)) * not_all
     return result.sum()

@@ -70,18 +70,16 @@ def spread_of_block(values: FloatArray, block: int, shift: float) -> float:
 
 
 @compiled
-def record(
-    out: FloatArray, rows: Rows, count: int, start: Start, origin: Origin, shift: float, total: float, tally: Tally
-) -> None:
+def record(out: FloatArray, rows: Rows, count: int, origin: Origin, shift: float, total: float, tally: Tally) -> None:
     """Writes the measures of the policy, and of the groups since the last record, into out, shape [>= OF_POLICY]."""
     values, class_of, correct_rows = rows.values, rows.origin, rows.drawn
-    from_correct, probability_at_start, given_at_start = start.correct, origin.probability, origin.given_correct
-    # `drawn` is free between steps: the correct rows are listed in it
+    probability_at_start, given_at_start = origin.probability, origin.given_correct
+    # `drawn` is free between steps: the correct rows that hold actions are listed in it
     number, largest, spread = 0, -np.inf, 0.0
     for block in range((count + LANES - 1) // LANES):
         spread += spread_of_block(values, block, shift)
-    for row in range(count):
-        if from_correct[class_of[row]] and values[at(row) + MULTIPLICITY] > 0.0:
+    for row in rows.correct_rows[1 : rows.correct_rows[0] + 1]:
+        if values[at(row) + MULTIPLICITY] > 0.0:
             largest = max(largest, values[at(row) + LOGIT])
             correct_rows[number] = row
             number += 1

@@ -44,6 +44,7 @@ class Rows(NamedTuple):
         origin: Class of each row, shape [blocks * LANES]; row k < classes is what is left of class k.
         times: How often each row was drawn in this step, 0 between steps, shape [blocks * LANES].
         drawn: Rows drawn in this step, shape [blocks * LANES + 1].
+        correct_rows: Number of rows of correct actions, then those rows, shape [blocks * LANES + 1].
         block_mass: Sum of a block's masses, shape [blocks].
         cumulative: Sums of block_mass up to and with each block, shape [blocks].
         asleep_since: Last step in which a sleeping block was updated; NEVER for one that is awake, shape [blocks].
@@ -53,6 +54,7 @@ class Rows(NamedTuple):
     origin: Int32Array
     times: Int32Array
     drawn: Int32Array
+    correct_rows: Int32Array
     block_mass: FloatArray
     cumulative: FloatArray
     asleep_since: IntArray
@@ -99,7 +101,16 @@ def new_rows(start: Start) -> Rows:
         rows.values[here + LOGIT] = start.logit[row]
         rows.values[here + MULTIPLICITY] = start.multiplicity[row]
         rows.origin[row] = row
+        if start.correct[row]:
+            list_correct(rows.correct_rows, row)
     return rows
+
+
+@inlined
+def list_correct(correct_rows: Int32Array, row: int) -> None:
+    """Adds a row to the list."""
+    correct_rows[0] += 1
+    correct_rows[correct_rows[0]] = row
 
 
 @inlined
@@ -116,6 +127,7 @@ def _empty(blocks: int) -> Rows:
         np.zeros(blocks * LANES, np.int32),
         np.zeros(blocks * LANES, np.int32),
         np.zeros(blocks * LANES + 1, np.int32),
+        np.zeros(blocks * LANES + 1, np.int32),
         np.zeros(blocks),
         np.zeros(blocks),
         np.zeros(blocks, np.int64),
@@ -129,6 +141,7 @@ def with_room(rows: Rows, needed: int) -> Rows:
     larger = _empty(blocks)
     larger.values[: rows.values.size] = rows.values
     larger.origin[: rows.origin.size] = rows.origin
+    larger.correct_rows[: rows.correct_rows.size] = rows.correct_rows
     larger.block_mass[: rows.block_mass.size] = rows.block_mass
     larger.cumulative[: rows.cumulative.size] = rows.cumulative
     larger.asleep_since[: rows.asleep_since.size] = rows.asleep_since
@@ -164,13 +177,13 @@ def compute_masses(rows: Rows, count: int, shift: float) -> None:
     for block in range((count + LANES - 1) // LANES):
         for here in range(block * STRIDE, block * STRIDE + LANES):
             values[here + MASS] = values[here + MULTIPLICITY] * exp(values[here + LOGIT] - shift)
-        block_mass[block] = sum_of_block(values, block)
+        block_mass[block] = sum_of_block(values, block, MASS)
 
 
 @inlined
-def sum_of_block(values: FloatArray, block: int) -> float:
-    """Sum of a block's masses: eight running sums, so that one vector instruction adds to all of them."""
-    begin = np.uint64(block * STRIDE + MASS)
+def sum_of_block(values: FloatArray, block: int, field: int) -> float:
+    """Sum of a field over a block: eight running sums, so that one vector instruction adds to all of them."""
+    begin = np.uint64(block * STRIDE + field)
     s0 = s1 = s2 = s3 = s4 = s5 = s6 = s7 = 0.0
     for row in range(np.uint64(LANES // 8)):
         here = begin + row * np.uint64(8)

@@ -30,6 +30,7 @@ from fgrpo.simulate.sparse.rows import (
     IntArray,
     Rows,
     at,
+    list_correct,
     sum_of_block,
 )
 
@@ -37,9 +38,10 @@ from fgrpo.simulate.sparse.rows import (
 # a logit.
 NEGLIGIBLE = 1e-200
 TINY = float(np.finfo(np.float64).tiny)
-# A block falls asleep when none of its rows would still move by this much in all future without a gradient: half a unit
-# in the last place of 1, so that a nap changes a probability by less than the rounding of one exponential does.
-LEAST_MOVE = 2.0**-53
+# A block falls asleep when none of its rows would still move by this much in all future without a gradient. A run has at
+# most one nap per STEPS_BETWEEN_CHECKS steps, so a logit is off by less than 1e-10 after 1000 steps: no law that runs
+# could show differs by that.
+LEAST_MOVE = 1e-12
 STEPS_BETWEEN_CHECKS = 16
 LEAST_BETA1 = 0.1
 
@@ -196,9 +198,10 @@ def wake(values: FloatArray, asleep_since: IntArray, block: int, rule: Rule, ste
 
 
 @compiled
-def settle(rows: Rows, count: int, found: int, rule: Rule, step: int, shift: float) -> int:
+def settle(rows: Rows, count: int, found: int, rule: Rule, step: int, shift: float, correct: BoolArray) -> int:
     """Wakes what was drawn, and gives the drawn actions that have none yet a row of their own; returns their number."""
     values, origin, drawn, asleep_since = rows.values, rows.origin, rows.drawn, rows.asleep_since
+    correct_rows = rows.correct_rows
     fresh = count
     for index in range(found):
         row = drawn[index]
@@ -216,6 +219,8 @@ def settle(rows: Rows, count: int, found: int, rule: Rule, step: int, shift: flo
         values[here + MULTIPLICITY] = 1.0
         values[parent + MULTIPLICITY] -= 1.0
         values[parent + MASS] = values[parent + MULTIPLICITY] * values[here + MASS]
+        if correct[origin[row]]:
+            list_correct(correct_rows, row)
         fresh = max(fresh, row + 1)
     return fresh
 
@@ -319,7 +324,7 @@ def sweep(rows: Rows, count: int, rule: Rule, step: int, shift: float) -> None:
                 s *= root_beta2
                 values[here + moment] = m if abs(m) > NEGLIGIBLE else 0.0
                 values[here + root] = s if s > NEGLIGIBLE else 0.0
-        block_mass[block] = sum_of_block(values, block)
+        block_mass[block] = sum_of_block(values, block, MASS)
 
 
 @compiled

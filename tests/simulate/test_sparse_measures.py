@@ -44,12 +44,12 @@ def test_measures_equal_the_dense_formulas(preset, group_size, learning_rate):
 def test_group_measures_equal_the_dense_formulas(preset, policy, group_size, learning_rate):
     """Step by step, on groups with members of rows of several actions, active or not."""
     config = small(preset, group_size=group_size, learning_rate=learning_rate, policy=policy)
-    start, kernels, rule = rows.start_of(policy), engine._kernels(), steps.rule_of(config.update, 100)
+    start, rule = rows.start_of(policy), steps.rule_of(config.update, 100)
     key, buffer, out = philox.stream_words(7), groups.buffer_for(group_size), np.empty(len(MEASURES))
-    progress, origin = kernels.begin(start, out)
+    progress, origin = engine.begin(start, out)
     unsettled = 0
     for step in range(1, 101):
-        progress, draws = kernels.draw(progress, start, group_size, step, key, buffer, True)
+        progress, draws = engine.draw(progress, start, group_size, step, key, buffer, True)
         count, [logit, multiplicity] = progress.size, fields(progress, rows.LOGIT, rows.MULTIPLICITY)
         times, origin_of = progress.rows.times.copy(), progress.rows.origin.copy()
         fresh = np.flatnonzero(times[count:]) + count
@@ -62,7 +62,7 @@ def test_group_measures_equal_the_dense_formulas(preset, policy, group_size, lea
         assert draws.correct_mass == pytest.approx(probabilities[: policy.correct].sum(), rel=1e-12)
         rate = draws.successes / group_size
         pair = (1 - rate) * 2 / group_size, -rate * 2 / group_size
-        progress = kernels.update(progress, draws, (1.0, *pair), start, origin, rule, group_size, step, True, out)
+        progress = engine.update(progress, draws, (1.0, *pair), start, origin, rule, group_size, step, True, out)
 
         unsettled += int((row >= progress.size).sum())
         after = fields(progress, rows.LOGIT)[0][np.where(row < progress.size, row, parent)]

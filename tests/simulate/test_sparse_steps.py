@@ -142,7 +142,7 @@ def test_a_rule_without_a_kernel_is_not_supported():
 # --- sleeping, and steps that are small ---
 
 
-def test_sleeping_blocks_change_a_run_by_no_more_than_rounding(monkeypatch):
+def test_sleeping_blocks_change_a_run_by_less_than_the_stated_bound(monkeypatch):
     config = small(group_size=64, steps=1500, learning_rate=0.05, actions=12_800, correct=1000)
     start = rows.start_of(config.policy)
     _, measured, progress = engine.run(config, start)
@@ -153,9 +153,11 @@ def test_sleeping_blocks_change_a_run_by_no_more_than_rounding(monkeypatch):
     monkeypatch.setattr(engine, "rule_of", lambda *arguments: rule_of(*arguments)._replace(future=np.inf))
     _, always_awake, awake = engine.run(config, start)
     assert (awake.rows.asleep_since == rows.NEVER).all()
-    # a logit moves by less than 2^-53 in each nap, and its rounding is as large
-    np.testing.assert_allclose(dense_logits(progress, start), dense_logits(awake, start), rtol=0, atol=1e-13)
-    np.testing.assert_allclose(measured, always_awake, rtol=1e-12, atol=1e-13)
+    # a logit misses less than LEAST_MOVE in each nap, of which it can have one in 16 steps; most have but a few
+    bound = 1500 / steps.STEPS_BETWEEN_CHECKS * steps.LEAST_MOVE
+    assert bound < 1e-10
+    np.testing.assert_allclose(dense_logits(progress, start), dense_logits(awake, start), rtol=0, atol=bound / 10)
+    np.testing.assert_allclose(measured, always_awake, rtol=1e-10, atol=1e-11)
 
 
 decays = st.floats(0.0, 0.999)
@@ -175,7 +177,7 @@ def test_what_falls_asleep_would_have_moved_less_than_its_bound(beta1, beta2, ep
     m_hat = (1 - beta1) * moment * beta1 ** (horizon - step - 1) / (1 - beta1**horizon)
     v_hat = (1 - beta2) * (root * beta2 ** ((horizon - step - 1) / 2)) ** 2 / (1 - beta2**horizon)
     moved = (update.learning_rate * m_hat / (np.sqrt(v_hat) + eps)).sum()
-    assert moved <= 2.0**-53 * (1 + 1e-9)
+    assert moved <= 1e-12 * (1 + 1e-9)
 
 
 def test_a_sleeper_takes_the_discounts_that_it_missed():
