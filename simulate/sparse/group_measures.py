@@ -1,5 +1,7 @@
 """The measures of fgrpo.simulate.metrics that are of one group, from rows instead of single actions."""
 
+import math
+
 import numpy as np
 
 from fgrpo.simulate.sparse._compile import compiled
@@ -24,6 +26,8 @@ from fgrpo.simulate.sparse.steps import TINY, Rule, as_stored
 # a step so far above the mean step is taken as the origin of the others, since its exponential would overflow
 FAR_ABOVE = 600.0
 BELOW_ONE = 1.0 - 2.0**-53
+# 1 / 20! is below NO_TERM
+MOST_TERMS, NO_TERM = 21, 1e-18
 
 
 @compiled
@@ -77,8 +81,7 @@ def record_group(
     leaves = (start.multiplicity * leaf).sum()
     out[0] = (leaves - drawn_leaves) / leaves if active else 0.0
     out[1] = (
-        _sum_of_tail_misses(leaf_mass[:number], leaf_number[:number], mass + drawn_mass, wrong_mass, group_size)
-        / leaves
+        sum_of_tail_misses(leaf_mass[:number], leaf_number[:number], mass + drawn_mass, wrong_mass, group_size) / leaves
     )
     out[2] = mass / total
     # as fgrpo.simulate.metrics.mass_change
@@ -155,19 +158,67 @@ def _of_wrong(
 
 
 @compiled
-def _sum_of_tail_misses(
+def sum_of_tail_misses(
     leaf_mass: FloatArray, leaf_number: FloatArray, correct_mass: float, wrong_mass: float, group_size: int
 ) -> float:
-    """Sum over the leaves of fgrpo.theory.tail_miss_probability, in the same factored form: (1 - tau)^N h(N)."""
+    """Sum over the leaves of fgrpo.theory.tail_miss_probability; masses that need not be normalised, of one leaf each.
+
+    Leaves with N tau <= 1 by powers of tau, which few terms exhaust, the others by the formula.
+    """
     total = correct_mass + wrong_mass
     n, mu, nu = float(group_size), correct_mass / total, wrong_mass / total
-    result = np.empty(leaf_mass.size)
-    for index in range(np.uint64(leaf_mass.size)):
+    rare, rare_number, few = np.empty(leaf_mass.size), np.empty(leaf_mass.size), 0
+    others, others_number, many = np.empty(leaf_mass.size), np.empty(leaf_mass.size), 0
+    most = 0.0
+    for index in range(leaf_mass.size):
         tau = min(leaf_mass[index] / total, mu, BELOW_ONE)
+        if n * tau <= 1.0:
+            rare[few], rare_number[few] = tau, leaf_number[index]
+            few += 1
+            most = max(most, n * tau)
+        else:
+            others[many], others_number[many] = tau, leaf_number[index]
+            many += 1
+    _tail_misses_by_powers(rare[:few], most, n, mu, nu)
+    _tail_misses(others[:many], n, mu, nu)
+    return (rare[:few] * rare_number[:few]).sum() + (others[:many] * others_number[:many]).sum()
+
+
+@compiled
+def _tail_misses_by_powers(taus: FloatArray, most: float, n: float, mu: float, nu: float) -> None:
+    """Pr(B_tau) = sum over k of (-tau)^k C(N, k) (1 - mu^(N - k)), less nu^N for k = 0, in place of each tau.
+
+    `most` is at least N tau: terms shrink like (N tau)^k / k!.
+    """
+    coefficients, terms = np.zeros(MOST_TERMS), 0
+    low = max(min(mu, nu), TINY)
+    log_mu = math.log(low) if mu < nu else math.log1p(-low)
+    log_nu = math.log1p(-low) if mu < nu else math.log(low)
+    # mu + nu = 1: 1 - mu^N - nu^N as in `_tail_misses`
+    coefficients[0] = -mu * math.expm1((n - 1.0) * log_mu) - nu * math.expm1((n - 1.0) * log_nu)
+    choices, size = 1.0, 1.0
+    for k in range(1, MOST_TERMS):
+        choices *= -(n - k + 1.0) / k
+        size *= most / k
+        if choices == 0.0 or size < NO_TERM:
+            break
+        coefficients[k] = -choices * math.expm1((n - k) * log_mu)
+        terms = k
+    results = np.full(taus.size, coefficients[terms])
+    for k in range(terms - 1, -1, -1):
+        for index in range(np.uint64(taus.size)):
+            results[index] = results[index] * taus[index] + coefficients[k]
+    taus[:] = results
+
+
+@compiled
+def _tail_misses(taus: FloatArray, n: float, mu: float, nu: float) -> None:
+    """Pr(B_tau) = (1 - tau)^N h(N), the factored form of fgrpo.theory.tail_miss, in place of each tau."""
+    for index in range(np.uint64(taus.size)):
+        tau = taus[index]
         # u + w = 1; the logarithm of the larger one through the smaller
         u, w = max(mu - tau, 0.0) / (1.0 - tau), nu / (1.0 - tau)
         low = max(min(u, w), TINY)
         log_low, log_high = log(low), log1m(min(low, 0.5))
         not_all = -low * expm1((n - 1.0) * log_low) - (1.0 - low) * expm1((n - 1.0) * log_high)
-        result[index] = leaf_number[index] * exp(n * log1m(tau)) * not_all
-    return result.sum()
+        taus[index] = exp(n * log1m(tau)) * not_all

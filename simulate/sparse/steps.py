@@ -38,8 +38,8 @@ from fgrpo.simulate.sparse.rows import (
 # a logit.
 NEGLIGIBLE = 1e-200
 TINY = float(np.finfo(np.float64).tiny)
-# A block falls asleep when none of its rows would still move by this much in all future without a gradient. A run has at
-# most one nap per STEPS_BETWEEN_CHECKS steps, so a logit is off by less than 1e-10 after 1000 steps: no law that runs
+# A block falls asleep when none of its rows would still move by this much in all future without a gradient. It has at
+# most one nap per STEPS_BETWEEN_CHECKS steps, so a logit is off by less than 1e-10 after 1000 steps: nothing that runs
 # could show differs by that.
 LEAST_MOVE = 1e-12
 STEPS_BETWEEN_CHECKS = 16

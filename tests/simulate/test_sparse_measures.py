@@ -6,9 +6,10 @@ import pytest
 from fgrpo.simulate import PolicyClass, PolicyConfig, engine_reference
 from fgrpo.simulate.metrics import GROUP_MEASURES, group_metrics, policy_metrics
 from fgrpo.simulate.policy import initial_logits, softmax
-from fgrpo.simulate.sparse import engine, groups, philox, rows, simulate_sparse, steps
+from fgrpo.simulate.sparse import engine, group_measures, groups, philox, rows, simulate_sparse, steps
 from fgrpo.simulate.sparse.measures import MEASURES
 from fgrpo.simulate.updates import Group
+from fgrpo.theory import tail_miss_probability
 from reference.sparse_runs import dense_logits, fields, small
 
 POLICY_MEASURES = MEASURES[:8]
@@ -123,3 +124,18 @@ def test_the_start_has_a_row_for_the_anchor_and_one_for_each_class():
     assert paper.multiplicity.tolist() == [1, 9_999, 118_000]
     assert paper.leaf.tolist() == [False, True, False]
     assert rows.start_of(PolicyConfig(correct=1)).leaf.tolist() == [True, False]
+
+
+@pytest.mark.parametrize("group_size", [1, 2, 3, 30, 1000, 100_000, 2**31 - 1])
+@pytest.mark.parametrize("wrong_mass", [0.0, 1e-12, 0.03, 0.6, 1 - 1e-3])
+def test_the_sum_of_tail_misses_is_that_of_the_theory(group_size, wrong_mass):
+    """Leaves of any size next to each other, so that the powers and the formula both have their part."""
+    leaf_number = np.arange(1.0, 41.0)
+    leaf_mass = 10.0 ** np.linspace(-14, -0.01, 40) * (1 - wrong_mass)
+    masses = 7.0 * leaf_mass, leaf_number, 7.0 * (1 - wrong_mass), 7.0 * wrong_mass
+    exact = tail_miss_probability(1 - wrong_mass, leaf_mass, group_size, failure_rate=wrong_mass)
+    ours = group_measures.sum_of_tail_misses(*masses, group_size)
+    assert ours == pytest.approx((exact * leaf_number).sum(), rel=1e-11, abs=1e-200)
+    for index in range(40):
+        one = leaf_mass[index : index + 1] * 7.0, np.ones(1), *masses[2:]
+        assert group_measures.sum_of_tail_misses(*one, group_size) == pytest.approx(exact[index], rel=1e-9, abs=1e-200)
