@@ -181,7 +181,8 @@ def sum_of_tail_misses(
             many += 1
     _tail_misses_by_powers(rare[:few], most, n, mu, nu)
     _tail_misses(others[:many], n, mu, nu)
-    return (rare[:few] * rare_number[:few]).sum() + (others[:many] * others_number[:many]).sum()
+    result: float = (rare[:few] * rare_number[:few]).sum() + (others[:many] * others_number[:many]).sum()
+    return result
 
 
 @compiled

@@ -6,7 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fgrpo.simulate.config import RunConfig
-from fgrpo.simulate.updates import SUCCESS_ESTIMATES, WEIGHTS, Array, weighted_group
+from fgrpo.simulate.optimizers import Array
+from fgrpo.simulate.updates import SUCCESS_ESTIMATES, WEIGHTS, weighted_group
 
 FloatArray = NDArray[np.float64]
 
