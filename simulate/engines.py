@@ -39,6 +39,7 @@ class Engine:
         bytes_needed: Memory that one run takes at most, about.
         modules: What must be installed.
         options: Further arguments that `run` takes.
+        prepare: What to do once in this process before several others compute runs.
     """
 
     run: Callable[..., list[Trajectory]]
@@ -47,6 +48,7 @@ class Engine:
     bytes_needed: Callable[[RunConfig], int]
     modules: tuple[str, ...] = ()
     options: frozenset[str] = frozenset()
+    prepare: Callable[[], None] | None = None
 
     @property
     def missing(self) -> list[str]:
@@ -76,6 +78,10 @@ def _sparse_supports(config: RunConfig) -> bool:
 
 def _sparse_bytes_needed(config: RunConfig) -> int:
     return int(_sparse().bytes_needed(config))
+
+
+def _sparse_prepare() -> None:
+    _sparse().prepare()
 
 
 def _run_torch(configs: Sequence[RunConfig], device: str | None = None) -> list[Trajectory]:
@@ -114,6 +120,7 @@ ENGINES: dict[str, Engine] = {
         supports=_sparse_supports,
         bytes_needed=_sparse_bytes_needed,
         modules=("fgrpo.simulate.sparse", "numba"),
+        prepare=_sparse_prepare,
     ),
     "torch": Engine(
         run=_run_torch,
@@ -207,6 +214,10 @@ def run_all(
         # processes that share a GPU would only wait for one another
         (on_gpu if name == "torch" and _torch_device(where) != "cpu" and executor is None else jobs).extend(parts)
     processes = min(workers or available_cores(), len(jobs))
+    if processes > 1 and executor is None:
+        for prepare in {ENGINES[name].prepare for name, _ in chosen}:
+            if prepare is not None:
+                prepare()
     for finished, number in ((on_gpu, 1), (jobs, processes)):
         with closing(run_jobs(finished, number, executor)) as batches:
             for batch in batches:

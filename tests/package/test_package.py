@@ -96,7 +96,7 @@ def modules_after(statement: str) -> set[str]:
     return set(done.stdout.rsplit("\n", 2)[-2].split())
 
 
-HEAVY = {"torch", "trl", "transformers", "sympy", "matplotlib", "pandas", "pyarrow"}
+HEAVY = {"torch", "trl", "transformers", "sympy", "matplotlib", "pandas", "pyarrow", "numba", "llvmlite"}
 TAIL_MISS = ["tail-miss", "--success-rate", "0.3", "--rare-mass", "0.03"]
 
 

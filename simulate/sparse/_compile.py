@@ -1,0 +1,81 @@
+"""How the kernels are compiled: one decorator that the type checker understands, and operations that numba lacks."""
+
+import hashlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar, cast
+
+import numba
+import numpy as np
+from llvmlite import ir
+from numba.extending import intrinsic
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+# numpy division: Python's error checks would stop vectorisation. No fast mathematics: reassociation would undo the
+# rounding by a large constant in `exp`, and contraction fuses or not depending on what is inlined where, so that two
+# processes could differ in a last bit. `fma` fuses where it is written.
+OPTIONS: dict[str, Any] = {"error_model": "numpy", "nogil": True}
+
+
+def compiled(function: Function) -> Function:
+    """The function as machine code, compiled at its first call."""
+    compiled_function: Function = numba.njit(**OPTIONS)(function)
+    return compiled_function
+
+
+def inlined(function: Function) -> Function:
+    """A small function that is pasted into its callers, so that loops around it can be vectorised."""
+    compiled_function: Function = numba.njit(inline="always", **OPTIONS)(function)
+    return compiled_function
+
+
+def compiled_once(function: Function) -> Function:
+    """As `compiled`, and kept on disk for later processes: beside its file, or where the user's caches are."""
+    try:
+        compiled_function: Function = numba.njit(cache=True, **OPTIONS)(function)
+    except RuntimeError:  # no folder that can be written
+        return compiled(function)
+    return compiled_function
+
+
+def source_digest() -> str:
+    """Digest of all sources of this package.
+
+    numba looks only at the file of the function that it keeps on disk, not at the files of those that are called.
+    """
+    sources = sorted(Path(__file__).parent.glob("*.py"))
+    return hashlib.sha256(b"".join(source.read_bytes() for source in sources)).hexdigest()
+
+
+def _bits_of(typing_context: Any, value: Any) -> Any:
+    """The 64 bits of a float64 as uint64."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return builder.bitcast(arguments[0], ir.IntType(64))
+
+    return numba.uint64(numba.float64), generate
+
+
+def _float_of(typing_context: Any, bits: Any) -> Any:
+    """The float64 that has these 64 bits."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return builder.bitcast(arguments[0], ir.DoubleType())
+
+    return numba.float64(numba.uint64), generate
+
+
+def _fma(typing_context: Any, x: Any, y: Any, z: Any) -> Any:
+    """The float64 nearest to x * y + z: one rounding, not two."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return builder.fma(*arguments)
+
+    return numba.float64(numba.float64, numba.float64, numba.float64), generate
+
+
+# cast: the type checker would take the typing context for an argument
+bits_of = cast(Callable[[float], np.uint64], intrinsic(_bits_of))
+float_of = cast(Callable[[np.uint64], float], intrinsic(_float_of))
+fma = cast(Callable[[float, float, float], float], intrinsic(_fma))

@@ -1,0 +1,343 @@
+"""One update of all rows: gradients of a group, then one sweep over the blocks that still move.
+
+Every optimizer here is the same sweep with other numbers. With M = sum_k beta1^k g and S = sqrt(sum_k beta2^k g^2), the
+sums over past steps k steps ago, a logit moves by rate * M / (S + offset); rate and offset depend on the step alone.
+S is kept and not its square: without a gradient it just shrinks by sqrt(beta2), and the sweep needs no root.
+"""
+
+import math
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fgrpo.simulate.config import UpdateConfig
+from fgrpo.simulate.sparse._compile import compiled, inlined
+from fgrpo.simulate.sparse.elementary import SMALL, exp, exp_small
+from fgrpo.simulate.sparse.rows import (
+    COEFFICIENT,
+    LANES,
+    LOGIT,
+    MASS,
+    MOMENT,
+    MULTIPLICITY,
+    NEVER,
+    ROOT,
+    STRIDE,
+    BoolArray,
+    FloatArray,
+    IntArray,
+    Rows,
+    at,
+    list_correct,
+    sum_of_block,
+)
+
+# Moments below this are set to zero: far above the subnormal numbers, which slow every sweep, and far below what moves
+# a logit.
+NEGLIGIBLE = 1e-200
+TINY = float(np.finfo(np.float64).tiny)
+# A block falls asleep when none of its rows would still move by this much in all future without a gradient. It has at
+# most one nap per STEPS_BETWEEN_CHECKS steps, so a logit is off by less than 1e-10 after 1000 steps: nothing that runs
+# could show differs by that.
+LEAST_MOVE = 1e-12
+STEPS_BETWEEN_CHECKS = 16
+LEAST_BETA1 = 0.1
+
+
+class Rule(NamedTuple):
+    """An update rule in numbers.
+
+    Attributes:
+        rate: Step of a logit per M / (S + offset), shape [steps].
+        offset: Added to S, shape [steps].
+        beta1: Discount of M from step to step.
+        root_beta2: Discount of S, the root of that of its square.
+        square: 1 if gradients enter S, 0 if S stays 0.
+        keep: What decoupled weight decay leaves of a logit in a step, 1 without decay.
+        through_softmax: Whether unsampled actions move too (surrogates in p), or exactly not (in p / p_old).
+        distinct: Whether a rollout counts once however often it was drawn.
+        future: See `future_of`.
+        small_steps: See `moves_are_small`.
+    """
+
+    rate: FloatArray
+    offset: FloatArray
+    beta1: float
+    root_beta2: float
+    square: float
+    keep: float
+    through_softmax: bool
+    distinct: bool
+    future: float
+    small_steps: bool
+
+
+class Schedule(NamedTuple):
+    """What an optimizer makes of a rule: see Rule."""
+
+    rate: FloatArray
+    offset: FloatArray
+    beta1: float
+    root_beta2: float
+    square: float
+
+
+def adam(update: UpdateConfig, steps: NDArray[np.int64]) -> Schedule:
+    """Adam with bias correction: m^ = (1 - beta1) / (1 - beta1^t) M and likewise for the second moment."""
+    beta1, beta2 = update.betas
+    first = (1.0 - beta1) / (1.0 - beta1**steps)
+    root = np.sqrt((1.0 - beta2) / (1.0 - beta2**steps))
+    return Schedule(update.learning_rate * first / root, update.eps / root, beta1, math.sqrt(beta2), 1.0)
+
+
+def rmsprop(update: UpdateConfig, steps: NDArray[np.int64]) -> Schedule:
+    """The gradient over the root of its uncorrected second moment, plus eps."""
+    root = np.full(steps.size, math.sqrt(1.0 - update.betas[1]))
+    return Schedule(update.learning_rate / root, update.eps / root, 0.0, math.sqrt(update.betas[1]), 1.0)
+
+
+def signsgd(update: UpdateConfig, steps: NDArray[np.int64]) -> Schedule:
+    """learning_rate * sign(gradient), as g / |g|; subnormal gradients do not count."""
+    return Schedule(np.full(steps.size, update.learning_rate), np.full(steps.size, TINY), 0.0, 0.0, 1.0)
+
+
+def sgd(update: UpdateConfig, steps: NDArray[np.int64]) -> Schedule:
+    """learning_rate * gradient."""
+    return Schedule(np.full(steps.size, update.learning_rate), np.ones(steps.size), 0.0, 1.0, 0.0)
+
+
+SCHEDULES: dict[str, Callable[[UpdateConfig, NDArray[np.int64]], Schedule]] = {
+    "adam": adam,
+    "rmsprop": rmsprop,
+    "signsgd": signsgd,
+    "sgd": sgd,
+}
+
+
+class Surrogate(NamedTuple):
+    """What a surrogate makes of a rule: see Rule."""
+
+    through_softmax: bool
+    distinct: bool
+
+
+SURROGATES: dict[str, Surrogate] = {
+    # (1/N) sum_j A_j p_j / p_j^old; gradient n_a A_a / N
+    "importance_ratio": Surrogate(through_softmax=False, distinct=False),
+    # (1/N) sum_j A_j p_j; gradient p_a (c_a - sum_b p_b c_b) with c_a = n_a A_a / N
+    "linear": Surrogate(through_softmax=True, distinct=False),
+    # (1/N) sum of R_a p_a over the distinct actions drawn, Eq 7 in v1, Eq 5 in v2; c_a = R_a / N for drawn actions
+    "linear_distinct": Surrogate(through_softmax=True, distinct=True),
+}
+
+
+def future_of(schedule: Schedule, surrogate: Surrogate, keep: float) -> float:
+    """All that a row without gradients will still move, over its next move: g = 1 / (1 - r), r = beta1 / sqrt(beta2).
+
+    Each move is at most r times the one before, but for the bias correction of Adam's second moment, which lets that of
+    step t + j be sqrt(1 + j / t) <= 1 + j / 2t times as large. With d the next move by this step's bias correction, the
+    sum is hence at most sum_j d r^(j-1) (1 + j / 2t) = d (g + g^2 / 2t). Infinite where every row moves in every step,
+    or moves need not shrink.
+    """
+    if surrogate.through_softmax or keep != 1.0 or schedule.beta1 >= schedule.root_beta2:
+        return math.inf
+    return 1.0 / (1.0 - schedule.beta1 / schedule.root_beta2)
+
+
+def moves_are_small(schedule: Schedule, keep: float) -> bool:
+    """Whether no logit can move by more than SMALL in a step, whatever the gradients.
+
+    By Cauchy and Schwarz, M <= S / sqrt(1 - beta1^2 / beta2). For a small beta1, whose inverse powers would magnify too
+    much (see `pending`), the answer is no.
+    """
+    if keep != 1.0 or schedule.square == 0.0 or not LEAST_BETA1 <= schedule.beta1 < schedule.root_beta2:
+        return False
+    ratio = schedule.beta1 / schedule.root_beta2
+    return bool(schedule.rate.max() <= SMALL * math.sqrt(1.0 - ratio**2))
+
+
+def rule_of(update: UpdateConfig, steps: int) -> Rule:
+    """The numbers of an update rule for a run of `steps` steps."""
+    surrogate = SURROGATES[update.surrogate]
+    schedule = SCHEDULES[update.optimizer](update, np.arange(1, steps + 1))
+    keep = 1.0 - update.learning_rate * update.weight_decay
+    outlook = future_of(schedule, surrogate, keep), moves_are_small(schedule, keep)
+    return Rule(*schedule, keep, *surrogate, *outlook)
+
+
+@compiled
+def pending(rule: Rule, step: int) -> int:
+    """Discounts that the stored moments of blocks awake still lack before the gradient of `step`.
+
+    Where steps are small, moments are discounted in every STEPS_BETWEEN_CHECKS-th step only; until then gradients enter
+    magnified, and the sweep need not write moments.
+    """
+    return (step - 1) % STEPS_BETWEEN_CHECKS if rule.small_steps else 0
+
+
+@compiled
+def as_stored(rule: Rule, step: int) -> tuple[float, float]:
+    """Rate and offset of `step` for moments as they are stored: the same quotient."""
+    late = pending(rule, step)
+    rate: float = rule.rate[step - 1] * (rule.beta1 / rule.root_beta2) ** late if late else rule.rate[step - 1]
+    offset: float = rule.offset[step - 1] / rule.root_beta2**late
+    return rate, offset
+
+
+@compiled
+def wake(values: FloatArray, asleep_since: IntArray, block: int, rule: Rule, step: int) -> None:
+    """Readies a sleeping block for a gradient in this step: applies the discounts that it has missed."""
+    missed = step - 1 - pending(rule, step) - asleep_since[block]
+    asleep_since[block] = NEVER
+    of_moment, of_root = rule.beta1**missed, rule.root_beta2**missed
+    for here in range(block * STRIDE, block * STRIDE + LANES):
+        values[here + MOMENT] *= of_moment
+        values[here + ROOT] *= of_root
+
+
+@compiled
+def settle(rows: Rows, count: int, found: int, rule: Rule, step: int, shift: float, correct: BoolArray) -> int:
+    """Wakes what was drawn, and gives the drawn actions that have none yet a row of their own; returns their number."""
+    values, origin, drawn, asleep_since = rows.values, rows.origin, rows.drawn, rows.asleep_since
+    correct_rows = rows.correct_rows
+    fresh = count
+    for index in range(found):
+        row = drawn[index]
+        if asleep_since[row // LANES] != NEVER:
+            wake(values, asleep_since, row // LANES, rule, step)
+        if row < count:
+            continue
+        if asleep_since[origin[row] // LANES] != NEVER:
+            wake(values, asleep_since, origin[row] // LANES, rule, step)
+        here, parent = at(row), at(origin[row])
+        values[here + LOGIT] = values[parent + LOGIT]
+        values[here + MOMENT] = values[parent + MOMENT]
+        values[here + ROOT] = values[parent + ROOT]
+        values[here + MASS] = exp(values[parent + LOGIT] - shift)
+        values[here + MULTIPLICITY] = 1.0
+        values[parent + MULTIPLICITY] -= 1.0
+        values[parent + MASS] = values[parent + MULTIPLICITY] * values[here + MASS]
+        if correct[origin[row]]:
+            list_correct(correct_rows, row)
+        fresh = max(fresh, row + 1)
+    return fresh
+
+
+@inlined
+def grown(root: float, to_square: float, gradient: float) -> float:
+    """The root of root^2 + to_square gradient^2; exact also where the square of a first gradient would underflow."""
+    return math.sqrt(to_square) * abs(gradient) if root == 0.0 else math.sqrt(root**2 + to_square * gradient**2)
+
+
+@compiled
+def add_gradients(
+    rows: Rows,
+    count: int,
+    found: int,
+    total: float,
+    rule: Rule,
+    step: int,
+    correct: BoolArray,
+    pair: tuple[float, float],
+) -> None:
+    """Adds the group's gradient to the moments of all rows that have one.
+
+    `pair` is what a correct and a wrong rollout contribute: weighted advantage or reward, over N.
+    """
+    values, origin, times, drawn = rows.values, rows.origin, rows.times, rows.drawn
+    of_correct, of_wrong = pair
+    softmax_term = 0.0
+    to_moment = rule.beta1 ** -pending(rule, step)
+    to_square = rule.square * rule.root_beta2 ** (-2 * pending(rule, step))
+    for index in range(found):
+        row = drawn[index]
+        here = at(row)
+        coefficient = of_correct if correct[origin[row]] else of_wrong
+        if not rule.distinct:
+            coefficient *= times[row]
+        if rule.through_softmax:
+            values[here + COEFFICIENT] = coefficient
+            softmax_term += values[here + MASS] / total * coefficient
+        else:
+            values[here + MOMENT] += to_moment * coefficient
+            values[here + ROOT] = grown(values[here + ROOT], to_square, coefficient)
+    if rule.through_softmax:
+        _add_gradients_to_all(values, count, total, to_moment, to_square, softmax_term)
+
+
+@compiled
+def _add_gradients_to_all(
+    values: FloatArray, count: int, total: float, to_moment: float, to_square: float, softmax_term: float
+) -> None:
+    lanes, stride, blocks = np.uint64(LANES), np.uint64(STRIDE), np.uint64((count + LANES - 1) // LANES)
+    moment, root, mass = np.uint64(MOMENT), np.uint64(ROOT), np.uint64(MASS)
+    multiplicity, coefficient = np.uint64(MULTIPLICITY), np.uint64(COEFFICIENT)
+    per_total = 1.0 / total
+    for block in range(blocks):
+        for lane in range(lanes):
+            here = block * stride + lane
+            # of one action of the row; a row that holds none any more has no mass either
+            probability = values[here + mass] * per_total / max(values[here + multiplicity], 1.0)
+            gradient = probability * (values[here + coefficient] - softmax_term)
+            values[here + coefficient] = 0.0
+            values[here + moment] += to_moment * gradient
+            values[here + root] = grown(values[here + root], to_square, gradient)
+
+
+@compiled
+def sweep(rows: Rows, count: int, rule: Rule, step: int, shift: float) -> None:
+    """Moves the logits of all blocks that are awake, computes their masses, and discounts their moments.
+
+    Where steps are known to be small, masses are multiplied by e^step, and computed from the logits only in every
+    STEPS_BETWEEN_CHECKS-th step, so that no more than so many roundings add up.
+    """
+    values, block_mass, asleep_since = rows.values, rows.block_mass, rows.asleep_since
+    late = pending(rule, step)
+    rate, offset = as_stored(rule, step)
+    beta1, root_beta2, keep = rule.beta1 ** (late + 1), rule.root_beta2 ** (late + 1), rule.keep
+    by_steps = rule.small_steps and step % STEPS_BETWEEN_CHECKS != 0
+    lanes = np.uint64(LANES)
+    moment, root, mass, multiplicity = np.uint64(MOMENT), np.uint64(ROOT), np.uint64(MASS), np.uint64(MULTIPLICITY)
+    for block in range((count + LANES - 1) // LANES):
+        if asleep_since[block] != NEVER:
+            continue
+        # unsigned indices and no call that is not inlined: or these loops, where a run spends its time, are not
+        # vectorised
+        begin = np.uint64(block * STRIDE)
+        if by_steps:
+            for lane in range(lanes):
+                here = begin + lane
+                m, s = values[here + moment], values[here + root]
+                move = rate * m / (s + offset)
+                values[here] += move
+                values[here + mass] *= exp_small(move)
+        else:
+            for lane in range(lanes):
+                here = begin + lane
+                m, s = values[here + moment], values[here + root]
+                z = values[here] * keep + rate * m / (s + offset)
+                values[here] = z
+                values[here + mass] = values[here + multiplicity] * exp(z - shift)
+                m *= beta1
+                s *= root_beta2
+                values[here + moment] = m if abs(m) > NEGLIGIBLE else 0.0
+                values[here + root] = s if s > NEGLIGIBLE else 0.0
+        block_mass[block] = sum_of_block(values, block, MASS)
+
+
+@compiled
+def put_to_sleep(rows: Rows, count: int, rule: Rule, step: int) -> None:
+    """After the sweep of `step`: lets blocks sleep whose rows have all but stopped."""
+    values, asleep_since = rows.values, rows.asleep_since
+    rate, offset = rule.rate[step - 1], rule.offset[step - 1]
+    least = LEAST_MOVE / (rule.future + rule.future**2 / (2.0 * step)) / rate
+    for block in range((count + LANES - 1) // LANES):
+        if asleep_since[block] != NEVER:
+            continue
+        for here in range(block * STRIDE, block * STRIDE + LANES):
+            if abs(values[here + MOMENT]) >= least * (values[here + ROOT] + offset):
+                break
+        else:
+            asleep_since[block] = step

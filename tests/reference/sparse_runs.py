@@ -1,0 +1,56 @@
+"""Small runs of the sparse engine, and its rows written out as single actions."""
+
+import numpy as np
+
+from fgrpo.simulate import RunConfig
+from fgrpo.simulate.policy import initial_logits
+from fgrpo.simulate.sparse import groups, philox, rows
+
+SMALL = {"actions": 1280, "correct": 100}
+
+
+def small(preset="figure_matching", **changes):
+    sizes = {} if "policy" in changes else SMALL
+    return RunConfig.preset(preset, **{"group_size": 8, "steps": 60, **sizes, **changes})
+
+
+def plain_start(logits, multiplicity, correct):
+    """A start without leaves to speak of."""
+    correct = np.asarray(correct)
+    return rows.Start(logits, np.asarray(multiplicity, dtype=float), correct, correct)
+
+
+def single_actions(policy, logits=None):
+    """A start in which each action is a row from the beginning: the dense simulation."""
+    logits = initial_logits(policy) if logits is None else logits
+    action = np.arange(logits.size)
+    leaf = (action >= policy.leaves.start) & (action < policy.leaves.stop)
+    return rows.Start(logits, np.ones(logits.size), action < policy.correct, leaf)
+
+
+def fields(progress, *names):
+    """Fields of the rows in use, shape [names, rows]."""
+    values = progress.rows.values.reshape(-1, rows.STRIDE // rows.LANES, rows.LANES)
+    return [values[:, name // rows.LANES].ravel()[: progress.size].copy() for name in names]
+
+
+def dense_logits(progress, start):
+    """Logits of single actions, correct ones first, the anchor at 0."""
+    logit, multiplicity = fields(progress, rows.LOGIT, rows.MULTIPLICITY)
+    correct = start.correct[progress.rows.origin[: progress.size]]
+    number = multiplicity.astype(int)
+    return np.concatenate([np.repeat(logit[one], number[one]) for one in (correct, ~correct)])
+
+
+def dense_counts(config, logits, step):
+    """The group that the sparse engine draws in a step from a policy of single actions."""
+    start = single_actions(config.policy, logits)
+    state, key, buffer = (
+        rows.new_rows(start),
+        philox.stream_words(config.stream_key),
+        groups.buffer_for(config.group_size),
+    )
+    rows.compute_masses(state, logits.size, logits.max())
+    total = rows.accumulate(state, logits.size)
+    groups.draw_rows(state, logits.size, total, config.group_size, step, key, buffer)
+    return state.times[: logits.size].astype(np.int64)

@@ -1,0 +1,142 @@
+"""The random numbers and elementary functions of the sparse engine. Statistical tests have fixed seeds; over seeds each
+would reject right code with probability 1e-4."""
+
+import numpy as np
+import pytest
+import scipy.stats
+
+from fgrpo.simulate.sparse import elementary, philox
+from fgrpo.simulate.sparse._compile import compiled
+
+FALSE_ALARM = 1e-4
+ULP = 2.0**-52
+
+
+@compiled
+def all_exp(x, out):
+    for i in range(x.size):
+        out[i] = elementary.exp(x[i])
+
+
+@compiled
+def all_exp_small(x, out):
+    for i in range(x.size):
+        out[i] = elementary.exp_small(x[i])
+
+
+@compiled
+def all_log(x, out):
+    for i in range(x.size):
+        out[i] = elementary.log(x[i])
+
+
+@compiled
+def one_philox(counter, key):
+    return philox.philox(counter[0], counter[1], counter[2], counter[3], key[0], key[1])
+
+
+@compiled
+def one_scaled(word, bound):
+    return philox.scaled(word, bound)
+
+
+def applied(function, x):
+    out = np.empty_like(x)
+    function(x, out)
+    return out
+
+
+def worst_error(actual, expected):
+    """In units of 2^-52, relative."""
+    return np.abs((actual - expected) / expected).max() / ULP
+
+
+def test_exp_is_accurate_over_its_whole_range():
+    rng = np.random.default_rng(1)
+    x = np.concatenate([rng.uniform(-708, 709, 400_000), rng.uniform(-1, 1, 200_000), rng.normal(0, 1e-9, 1000)])
+    x = np.concatenate([x, np.log(2) * (np.arange(-1000, 1000) + 0.5), [0.0, 709.0]])
+    assert worst_error(applied(all_exp, x), np.exp(x)) < 2
+    assert applied(all_exp, np.array([0.0, -0.0])).tolist() == [1.0, 1.0]
+
+
+def test_exp_ends_at_zero_and_at_a_finite_bound():
+    out = applied(all_exp, np.array([-708.0, -708.5, -1e4, -1e300, -np.inf, 710.0, 1e300]))
+    assert out[:5].tolist() == [0.0] * 5
+    assert out[5] == out[6] == pytest.approx(np.exp(709.0), rel=1e-12)
+
+
+def test_exp_small_is_accurate_up_to_its_bound():
+    x = np.append(np.linspace(-elementary.SMALL, elementary.SMALL, 400_001), [1e-9, -1e-17])
+    assert worst_error(applied(all_exp_small, x), np.exp(x)) < 2
+    assert applied(all_exp_small, np.array([0.0]))[0] == 1.0
+    # the bound matters: the series is cut where it still holds
+    assert worst_error(applied(all_exp_small, np.array([0.4])), np.exp([0.4])) > 100
+
+
+def test_log_is_accurate_over_its_whole_range():
+    rng = np.random.default_rng(2)
+    x = np.concatenate([rng.random(400_000), np.exp(-700 * rng.random(100_000)), 1 - 1e-3 * rng.random(100_000)])
+    x = np.concatenate([x[x > 0], [2.0**-53, 1 - 2.0**-53, np.sqrt(0.5), 0.5]])
+    x = x[x < 1]
+    assert worst_error(applied(all_log, x), np.log(x)) < 3
+    assert applied(all_log, np.array([1.0]))[0] == 0.0
+
+
+@pytest.mark.parametrize(
+    ("counter", "key", "answer"),
+    [
+        ((0, 0, 0, 0), (0, 0), (0x6627E8D5, 0xE169C58D, 0xBC57AC4C, 0x9B00DBD8)),
+        ((0xFFFFFFFF,) * 4, (0xFFFFFFFF,) * 2, (0x408F276D, 0x41C83B0E, 0xA20BC7C6, 0x6D5451FD)),
+        (
+            (0x243F6A88, 0x85A308D3, 0x13198A2E, 0x03707344),
+            (0xA4093822, 0x299F31D0),
+            (0xD16CFE09, 0x94FDCCEB, 0x5001E420, 0x24126EA1),
+        ),
+    ],
+)
+def test_philox_gives_the_published_answers(counter, key, answer):
+    words = one_philox(np.array(counter, dtype=np.uint64), np.array(key, dtype=np.uint64))
+    assert tuple(map(int, words)) == answer
+
+
+def test_uniforms_are_the_bits_of_philox_by_step_and_draw():
+    key = philox.stream_words(2**255 + 12345678901234567890123)
+    out = np.empty(10)
+    philox.fill_uniforms(out, 9, 77, key)
+    for draw in range(9):
+        pair, second = draw % 5, draw // 5
+        c = tuple(map(int, one_philox(np.array([pair, 77, 0, key[2]], dtype=np.uint64), key)))
+        assert out[draw] == (((c[2 * second] << 32) | c[2 * second + 1]) >> 11) * 2.0**-53
+
+
+def test_the_key_takes_96_bits_of_the_stream_key():
+    assert philox.stream_words((3 << 64) | (2 << 32) | 1).tolist() == [1, 2, 3]
+
+
+@pytest.mark.parametrize("count", [200_000, 200_001])
+def test_uniforms_and_exponentials_have_their_laws(count):
+    out, key = np.empty(count + 1), philox.stream_words(987654321987654321987654321)
+    philox.fill_uniforms(out, count, 3, key)
+    assert 0.0 <= out[:count].min() < out[:count].max() < 1.0
+    assert scipy.stats.kstest(out[:count], "uniform").pvalue > FALSE_ALARM
+    assert scipy.stats.kstest(out[:count] ** 1.02, "uniform").pvalue < FALSE_ALARM
+    assert np.unique(out[:count]).size == count
+    philox.fill_exponentials(out, count, 0, 4, key)
+    assert scipy.stats.kstest(out[:count], "expon").pvalue > FALSE_ALARM
+
+
+def test_steps_runs_and_parts_have_numbers_of_their_own():
+    key, other = philox.stream_words(1), philox.stream_words(2**64)
+    draws = np.zeros((4, 1000))
+    philox.fill_exponentials(draws[0], 1000, 0, 1, key)
+    philox.fill_exponentials(draws[1], 1000, 500, 1, key)
+    philox.fill_exponentials(draws[2], 1000, 0, 2, key)
+    philox.fill_exponentials(draws[3], 1000, 0, 1, other)
+    assert np.unique(draws).size == 4000
+
+
+def test_scaled_is_the_exact_floor():
+    rng = np.random.default_rng(5)
+    for word in [0, 1, 2**32 - 1, 2**32, 2**63, 2**64 - 1, *map(int, rng.integers(0, 2**64, 200, dtype=np.uint64))]:
+        for bound in (1, 2, 3, 10_000, 2**31 - 1, 2**32 - 1):
+            assert one_scaled(np.uint64(word), np.uint64(bound)) == word * bound >> 64
