@@ -16,7 +16,8 @@ _MEANING = {
     "often and therefore also misses more often.",
     "miss-prone": "A group is at least as likely as the level to be active without a rollout from the rare region. Its "
     "update then learns from the sampled answers alone; what the rare region loses by it depends on the update rule.",
-    "covered": "This size lies beyond the peak: a larger group samples the rare region more often and misses it less.",
+    "covered": "This size lies at or beyond the peak: a larger group samples the rare region more often and misses it "
+    "less. The probability is below the level, which need not be small.",
 }
 
 
