@@ -33,7 +33,7 @@ unit: $(VENV)/.dev
 	$(BIN)/python -m pytest -n 2 --dist worksteal
 
 # every property test of theory/ with EXAMPLES examples; writes docs/acceptance.json
-EXAMPLES ?= 2000
+EXAMPLES ?= 1500
 acceptance: $(VENV)/.dev
 	$(BIN)/python tests/acceptance.py --examples $(EXAMPLES)
 

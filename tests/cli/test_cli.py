@@ -107,7 +107,7 @@ def test_traceback_on_demand(
     assert "not one of" in fails(capsys, "figure", "7")  # misuse needs no traceback
 
 
-@pytest.mark.parametrize(("quick", "runs"), [(False, 17 * 2 * 4 + 4 * 2 * 2 + (5 + 6) * 2 * 2), (True, 68 + 12)])
+@pytest.mark.parametrize(("quick", "runs"), [(False, 17 * 2 * 4 + 4 * 2 * 2 + (5 + 6) * 2 * 8), (True, 68 + 12)])
 def test_every_reading_runs_with_and_without_the_weight(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, quick: bool, runs: int
 ) -> None:

@@ -23,7 +23,7 @@ CLASSES = (
 
 
 @pytest.mark.parametrize("preset", ["figure_matching", "appendix_j_literal"])
-@pytest.mark.parametrize(("group_size", "learning_rate"), [(2, 0.01), (64, 0.05), (1000, 0.05), (64, 3000.0)])
+@pytest.mark.parametrize(("group_size", "learning_rate"), [(2, 0.01), (64, 0.05), (1000, 0.05), (64, 1000.0)])
 def test_measures_equal_the_dense_formulas(preset, group_size, learning_rate):
     # the largest learning rate drives logits to thousands, where masses underflow and the shift must move
     config = small(preset, group_size=group_size, learning_rate=learning_rate, steps=95, weight_decay=1e-4)
