@@ -225,8 +225,8 @@ def claims(
         Path | None, typer.Option("--out", metavar="FILE", help="File to write, e.g. docs/claims.md; default: stdout.")
     ] = None,
     results: Annotated[
-        Path, typer.Option("--results", metavar="DIR", help="Results folder of `fgrpo reproduce`.")
-    ] = Path("results"),
+        Path | None, typer.Option("--results", metavar="DIR", help="Folder of `fgrpo reproduce`; default: results.")
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Judge every checkable claim of the paper: verdict, evidence computed now, sharpened statement.
@@ -237,7 +237,12 @@ def claims(
     from fgrpo.claims.ledger import claims_ledger, ledger_json, ledger_markdown
     from fgrpo.simulate.files import write_atomically
 
-    evidence = stored_evidence(results)
+    if results is not None and not results.is_dir():
+        raise ValueError(
+            f"--results must be a results folder, got {results}: run `fgrpo reproduce --out {results}` first"
+        )
+    folder = results or Path("results")
+    evidence = stored_evidence(folder)
     entries = claims_ledger(evidence)
     text = ledger_json(entries) if as_json else ledger_markdown(entries, evidence)
     if out is None:
@@ -246,7 +251,7 @@ def claims(
         write_atomically(out, text.encode())
     if undetermined := [entry.claim.id for entry in entries if entry.needs_runs]:
         print(
-            f"fgrpo: {', '.join(undetermined)} undetermined: {results} lacks results of `fgrpo reproduce`",
+            f"fgrpo: {', '.join(undetermined)} undetermined: {folder} lacks results of `fgrpo reproduce` (--results)",
             file=sys.stderr,
         )
 

@@ -17,11 +17,11 @@ def few_claims(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_without_runs_one_line_says_so(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    assert main(["claims", "--results", str(tmp_path / "none")]) == 0
+    assert main(["claims", "--results", str(tmp_path)]) == 0
     captured = capsys.readouterr()
     assert captured.out.startswith("# The paper's claims, one by one\n")
     assert "| E8 | " in captured.out
-    assert captured.err == f"fgrpo: E8 undetermined: {tmp_path / 'none'} lacks results of `fgrpo reproduce`\n"
+    assert captured.err == f"fgrpo: E8 undetermined: {tmp_path} lacks results of `fgrpo reproduce` (--results)\n"
 
 
 def test_with_runs_into_a_file(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
@@ -42,10 +42,11 @@ def test_json(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     assert [(row["id"], row["verdict"]) for row in rows] == [("A3", "holds"), ("E8", "undetermined here")]
 
 
-@pytest.mark.parametrize("arguments", [["--out", "{}/no/claims.md"], ["--results", "{}"]])
+@pytest.mark.parametrize("arguments", [["--out", "{}/no/claims.md"], ["--results", "{}"], ["--results", "{}/no"]])
 def test_failures_are_one_line(capsys: pytest.CaptureFixture[str], tmp_path: Path, arguments: list[str]) -> None:
     (tmp_path / "sweep.parquet").write_bytes(b"nothing")
-    folder = tmp_path / "empty" if arguments[0] == "--out" else tmp_path
+    folder = tmp_path / "empty"
+    folder.mkdir()
     arguments = [argument.format(tmp_path) for argument in arguments]
     others = ["--results", str(folder)] if arguments[0] == "--out" else []
     assert main(["claims", *arguments, *others]) == 2
