@@ -70,7 +70,7 @@ class RMSprop:
 
     v <- beta2 v + (1 - beta2) g^2 from 0, without bias correction; z <- (1 - eta lambda) z + eta g / (sqrt(v) + eps).
 
-    Source: Tieleman and Hinton 2012.
+    Source: Tieleman and Hinton 2012 [tieleman2012rmsprop].
     """
 
     def __init__(self, update: "UpdateConfig", zeros: Callable[[], Array]) -> None:
@@ -112,7 +112,7 @@ class SGD:
 class SignSGD:
     """Steps of one size along the sign of the gradient, decoupled decay: z <- (1 - eta lambda) z + eta sign(g).
 
-    Source: Bernstein et al. 2018, Algorithm 1.
+    Source: Bernstein et al. 2018, Algorithm 1 [bernstein2018signsgd].
     """
 
     def __init__(self, update: "UpdateConfig", zeros: Callable[[], Array]) -> None:

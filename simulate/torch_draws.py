@@ -32,7 +32,7 @@ def step_keys(configs: list[RunConfig], steps: int) -> Tensor:
 def random_words(keys: Tensor, first: int, number: int) -> Tensor:
     """Words `first` to `first + number - 1` of the streams that the keys start, int64 of shape [*keys.shape, number].
 
-    Source: Steele, Lea and Flood 2014, SplitMix64; a key is its state, and word k is the state k + 1 steps later.
+    Source: SplitMix64 [steele2014splittable]; a key is its state, and word k is the state k + 1 steps later.
     """
     words = keys[..., None] + _increments(first, number, keys.device)
     words ^= _shifted(words, 30)

@@ -1,6 +1,6 @@
 """Random numbers by counter: Philox4x32-10, so that draw j of step t is the same however a run is cut up.
 
-Source: Salmon et al. 2011, Parallel random numbers: as easy as 1, 2, 3.
+Source: Salmon et al. 2011 [salmon2011parallel].
 """
 
 from typing import Any
