@@ -297,8 +297,8 @@ def processes_for(batches: Sequence[Batch], workers: int | None) -> int:
     while memory is not None and processes > 1 and (needed := memory_of(batches, processes)) > memory:
         if workers is not None:
             raise ValueError(
-                f"the runs of all workers must fit in memory, got {processes} of them that need {needed / 1e9:.3g} GB of "
-                f"{memory / 1e9:.3g} GB: pass fewer workers"
+                f"the runs of all workers must fit in memory, got {processes} workers that need {needed / 1e9:.3g} GB "
+                f"of {memory / 1e9:.3g} GB: pass fewer"
             )
         processes -= 1
     return processes

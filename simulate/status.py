@@ -120,9 +120,9 @@ def _final_table(plan: list[RunConfig], found: dict[RunConfig, dict[str, float]]
     for config, values in found.items():
         of_setting.setdefault(replace(config, seed=0), []).append(values)
     rows = []
-    for setting, values in of_setting.items():
-        flat, seeds = _flat(setting), len(values)
-        means = {name: sum(one[name] for one in values) / seeds for name in _FINAL}
+    for setting, runs in of_setting.items():
+        flat, seeds = _flat(setting), len(runs)
+        means = {name: sum(final[name] for final in runs) / seeds for name in _FINAL}
         rows.append({**{name: flat[name] for name in labels}, "seeds": seeds, **means})
     return pd.DataFrame(rows, columns=[*labels, "seeds", *_FINAL])
 
@@ -137,5 +137,6 @@ def _labels(plan: Iterable[RunConfig]) -> list[str]:
 
 
 def _flat(config: RunConfig) -> dict[str, Any]:
-    values = {"reading": config.reading, **config.to_dict()}
-    return values | values.pop("policy") | values.pop("update")
+    values: dict[str, Any] = {"reading": config.reading, **config.to_dict()}
+    policy, update = values.pop("policy"), values.pop("update")
+    return {**values, **policy, **update}

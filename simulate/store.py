@@ -298,7 +298,7 @@ def write_table(table: "pa.Table", path: Path) -> "pd.DataFrame":
 
     metadata = table.schema.metadata
     # of what a reader gets, which differs from what was given in how it writes NaN
-    frame = table.to_pandas()
+    frame: pd.DataFrame = table.to_pandas()
     digest = _digest(frame, metadata).encode()
     table = table.replace_schema_metadata({**metadata, _DIGEST: digest})
     buffer: Any = pa.BufferOutputStream()

@@ -72,7 +72,8 @@ def sweep_request(
         ValueError: If a text cannot be read, a field is unknown, given twice or invalid, or no group size is given.
         OSError: If the file cannot be read.
     """
-    given = {
+    given: dict[str, Any] = {} if seeds is None else {"seeds": seeds}
+    given |= {
         option.removeprefix("--").replace("-", "_"): listed_values(option, text)
         for option, text in options.items()
         if text is not None
@@ -84,8 +85,6 @@ def sweep_request(
         if name in given:
             raise ValueError(f"each field must be given once, got {name} twice: leave one of them out")
         given[name] = listed_values(f"--set {name}", text)
-    if seeds is not None:
-        given["seeds"] = seeds
     fields, from_file = ({}, {}) if file is None else read_grid(file, SETTINGS)
     if {"seed", "seeds"} & {*given}:
         fields = {name: values for name, values in fields.items() if name not in ("seed", "seeds")}

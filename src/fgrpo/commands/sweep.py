@@ -98,7 +98,8 @@ def run(
     }
     settings = {"engine": engine, "device": device, "out": out, "workers": workers, "scheduler": scheduler}
     request = sweep_request(lists, fields or [], seeds, settings, config)
-    how = {"engine": request.engine, "device": request.device, "workers": request.workers, "overwrite": overwrite}
+    how: dict[str, Any] = {name: getattr(request, name) for name in ("engine", "device", "workers")}
+    how["overwrite"] = overwrite
     if dry_run:
         plan = plan_sweep(request.configs, request.out, **how)
         print(json.dumps(asdict(plan), indent=2) if as_json else plan)
