@@ -1,4 +1,4 @@
-"""fgrpo sweep run and status: what is computed, what is printed, and that every failure is one line that loses nothing."""
+"""fgrpo sweep run and status: what is computed, what is printed, and failures: one line, nothing lost."""
 
 import errno
 import json

@@ -181,7 +181,7 @@ def test_the_remaining_time_weighs_each_run_by_its_cost(capsys, monkeypatch):
     """Of 10 units the first run had 6 in 60 seconds: 40 are left, though two of three runs are."""
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
     now = [1000.0]
-    monkeypatch.setattr("time.time", lambda: now[0])
+    monkeypatch.setattr("tqdm.std.time", lambda: now[0])
     with progress_bar([1, 6, 3], True) as finished:
         now[0] += 60
         finished(6)
