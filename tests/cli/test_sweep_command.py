@@ -3,8 +3,6 @@
 import errno
 import json
 import os
-import resource
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -246,9 +244,9 @@ def test_a_full_disk_is_one_line_and_the_same_command_goes_on(
     _whole_and_equal(capsys, grid, tmp_path, kept)
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="no limit of a file's size there")
 def test_a_limit_of_the_systems_is_one_line_too(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     """A file may have 10,000 bytes: enough for the plan, too little for a run."""
+    resource = pytest.importorskip("resource", reason="no limit of a file's size on this system")
     grid = ["run", *OPTIONS, "--group-size", "2,8", "--engine", "reference", "--out", tmp_path / "full"]
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (10_000, limits[1]))

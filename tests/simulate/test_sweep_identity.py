@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from distributed.scheduler import KilledWorker
 
 from fgrpo.simulate import pool, run_sweep, simulate_many, sweep_grid
 from fgrpo.simulate.scheduler import scheduler_executor
@@ -133,6 +134,9 @@ def test_a_killed_dask_worker_loses_nothing_and_a_lost_scheduler_is_one_line(tmp
         killer.join()
         assert left[0] > 0
         assert contents(out) == expected
+
+        with pytest.raises(ValueError, match="got 4 that died of the same one"), scheduler_executor(address):
+            raise KilledWorker("run", None, 3)
 
         configs += sweep_grid(**{**GRID, "steps": 90})
         killer = threading.Thread(target=kill_after, args=(scheduler, 26))
