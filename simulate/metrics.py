@@ -33,6 +33,13 @@ def _softmax_and_entropy(logits: Array, xp: Any) -> tuple[Array, Array]:
     return probabilities, xp.log(total)[..., 0] - shifted.sum(axis=-1)
 
 
+def _entropy_of(logits: Array, probabilities: Array, xp: Any) -> Array:
+    """Entropy where the softmax is known: the log of the sum of exponentials is that of the largest probability."""
+    shifted = logits - xp.amax(logits, axis=-1, keepdims=True)
+    shifted *= probabilities
+    return -xp.log(xp.amax(probabilities, axis=-1)) - shifted.sum(axis=-1)
+
+
 class PolicyMeasures:
     """The measures of policies against one start.
 
@@ -48,8 +55,12 @@ class PolicyMeasures:
         # from the logits, not as p0_C / Q_pos, which is 0 / 0 where the whole correct mass underflows
         self._conditional_p0_C, _ = _softmax_and_entropy(initial_logits[..., :correct], xp)
 
-    def __call__(self, logits: Array) -> dict[str, Array]:
+    def __call__(self, logits: Array, probabilities: Array = None) -> dict[str, Array]:
         """The measures of softmax(logits); p0 is the start, pt the policy, C the correct actions.
+
+        Args:
+            logits: Shape [..., actions].
+            probabilities: Their softmax, where the caller has it.
 
         Returns:
             correct_mass: Q_pos = sum of pt over C, in [0, 1].
@@ -63,7 +74,10 @@ class PolicyMeasures:
             anchor_mass: pt of the anchor.
         """
         xp, p0_C = self._xp, self._p0_C
-        pt, entropy_of_all = _softmax_and_entropy(logits, xp)
+        if probabilities is None:
+            pt, entropy_of_all = _softmax_and_entropy(logits, xp)
+        else:
+            pt, entropy_of_all = probabilities, _entropy_of(logits, probabilities, xp)
         pt_C = pt[..., : self._correct]
         conditional_pt_C, entropy_of_correct = _softmax_and_entropy(logits[..., : self._correct], xp)
         return {
@@ -96,6 +110,8 @@ def mass_change(probabilities: Array, step: Array, inside: Array, xp: Any = np) 
         xp: numpy or torch.
     """
     step -= (probabilities * step).sum(axis=-1, keepdims=True)
+    # an action of probability 0 has nothing to give or gain, wherever it moves
+    step *= xp.sign(probabilities)
     # far above the mean (only a rare action can be) exp would overflow: take the largest step as the origin instead
     highest = xp.amax(step, axis=-1, keepdims=True) - 600.0
     step -= highest * (highest > 0)

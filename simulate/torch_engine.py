@@ -8,7 +8,6 @@ the same alone and in any batch: all operations on it are along its own row, by 
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from itertools import groupby
 from types import SimpleNamespace
 from typing import Any
 
@@ -21,7 +20,7 @@ from fgrpo.simulate.config import RunConfig, UpdateConfig
 from fgrpo.simulate.metrics import GROUP_MEASURES, GroupStatistics, PolicyMeasures, group_metrics
 from fgrpo.simulate.policy import initial_logits
 from fgrpo.simulate.sampling import DRAWS_AT_ONCE
-from fgrpo.simulate.torch_draws import add_draws, step_keys
+from fgrpo.simulate.torch_draws import Sampler, step_keys
 from fgrpo.simulate.trajectory import MEASURES, Trajectory
 from fgrpo.simulate.updates import SUCCESS_ESTIMATES, SURROGATES, WEIGHTS, Estimator, weighted_group
 
@@ -90,7 +89,7 @@ def simulate_torch(configs: Sequence[RunConfig], *, device: str = "cpu") -> list
 
 def simulate_batch(configs: list[RunConfig], device: str = "cpu") -> list[Trajectory]:
     """One batch of runs that differ in group size, gamma and seed only, sorted by group size."""
-    with _one_thread():
+    with _one_thread(), torch.inference_mode():
         table = _measure(configs, torch.device(device)).cpu().numpy()
     name = device if device == "cpu" else f"{device} ({torch.cuda.get_device_name(device)})"
     step = torch.tensor(configs[0].recorded_steps).numpy()
@@ -114,12 +113,13 @@ def _measure(configs: list[RunConfig], device: torch.device) -> Tensor:
     of_weight = ("gamma", "weight_scale", "weight_alpha", "weight_threshold", "weight_low")
     columns = {name: per_run([getattr(one, name) for one in configs], COPIES) for name in of_weight}
     run: Any = SimpleNamespace(**{**vars(first), **columns, "group_size": group_size})
-    rows_of_size = _rows_of_size(configs)
-    keys = step_keys(configs, first.steps).to(device)
+    ones = per_run([1.0] * runs, COPIES)
+    sampler = Sampler([one.group_size for one in configs], step_keys(configs, first.steps).to(device))
 
     logits = torch.from_numpy(initial_logits(policy)).to(device).repeat(runs, 1)
     measure = PolicyMeasures(logits, correct, torch)
-    probabilities, cumulative, gradient, counts, before = (torch.empty_like(logits) for _ in range(5))
+    cumulative, gradient, counts, before = (torch.empty_like(logits) for _ in range(4))
+    probabilities = torch.softmax(logits, -1)
     surrogate = SURROGATES[first.update.surrogate]
     optimizer = OPTIMIZERS[first.update.optimizer](first.update, lambda: torch.zeros_like(logits))
     estimate_success = ESTIMATES[first.success_estimate](run)
@@ -127,22 +127,17 @@ def _measure(configs: list[RunConfig], device: torch.device) -> Tensor:
     zero = torch.zeros(runs, dtype=torch.float64, device=device)
     groups, none_yet = GroupStatistics(zero), dict.fromkeys(GROUP_MEASURES, zero / 0.0)
     table = torch.empty((len(first.recorded_steps), len(MEASURES), runs), dtype=torch.float64, device=device)
-    _record(table[0], {**measure(logits), **groups.take(), **none_yet})
+    _record(table[0], {**measure(logits, probabilities), **groups.take(), **none_yet})
     records = 1
 
     for step in range(1, first.steps + 1):
-        torch.sub(logits, logits.amax(-1, keepdim=True), out=probabilities)
-        probabilities.exp_()
         torch.cumsum(probabilities, -1, out=cumulative)
-        total = cumulative[:, -1:]
-        probabilities *= 1.0 / total  # a third of the time of a division by it
-        counts.zero_()
-        for size, rows in rows_of_size:
-            add_draws(counts[rows], cumulative[rows], size, keys[step - 1, rows])
+        sampler.add_group(counts.zero_(), cumulative)
 
         empirical_success_rate = counts[:, :correct].sum(-1, keepdim=True) / group_size
-        success_rate = estimate_success(empirical_success_rate, cumulative[:, correct - 1 : correct] / total)
-        weight = WEIGHTS[first.weight](success_rate.repeat(1, COPIES), run)[:, :1]
+        correct_mass = cumulative[:, correct - 1 : correct] / cumulative[:, -1:]
+        success_rate = estimate_success(empirical_success_rate, correct_mass)
+        weight = WEIGHTS[first.weight](success_rate * ones, run)[:, :1]
 
         group = weighted_group(first, counts, group_size, empirical_success_rate, weight)
         surrogate(group, probabilities, gradient)
@@ -151,27 +146,20 @@ def _measure(configs: list[RunConfig], device: torch.device) -> Tensor:
         optimizer.ascend(logits, gradient)
 
         active = ((empirical_success_rate > 0) & (empirical_success_rate < 1))[:, 0]
-        groups.add(active, weight[:, 0], (counts[:, :correct] > 0).sum(-1))
+        groups.add(active, weight[:, 0], counts[:, :correct].clip(max=1.0).sum(-1))
+        of_group = {}
         if step in recorded:
             moved = torch.sub(logits, before, out=before)
             of_group = group_metrics(group, active, policy.leaves, probabilities, moved, tail_miss_probability, torch)
-            _record(table[records], {**measure(logits), **groups.take(), **of_group})
+        torch.softmax(logits, -1, out=probabilities)
+        if step in recorded:
+            _record(table[records], {**measure(logits, probabilities), **groups.take(), **of_group})
             records += 1
     return table
 
 
 def _record(out: Tensor, measures: dict[str, Tensor]) -> None:
     torch.stack([measures[name] for name in MEASURES], out=out)
-
-
-def _rows_of_size(configs: list[RunConfig]) -> list[tuple[int, slice]]:
-    """Group sizes and their rows; a batch is sorted by them."""
-    rows, first = [], 0
-    for size, same in groupby(configs, key=lambda one: one.group_size):
-        last = first + len(list(same))
-        rows.append((size, slice(first, last)))
-        first = last
-    return rows
 
 
 def tail_miss_probability(success_rate: Tensor, rare_mass: Tensor, group_size: Tensor, failure_rate: Tensor) -> Tensor:

@@ -2,6 +2,7 @@ import math
 
 import numpy as np
 import pytest
+import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -9,6 +10,7 @@ from fgrpo.simulate import PolicyClass, PolicyConfig, RunConfig
 from fgrpo.simulate.metrics import (
     GROUP_MEASURES,
     GroupStatistics,
+    PolicyMeasures,
     entropy,
     group_metrics,
     mass_change,
@@ -102,6 +104,28 @@ def test_the_change_of_mass_is_that_of_theory_at_every_size_of_step(scale):
         p, step, inside = rng.dirichlet(np.ones(9)), scale * rng.normal(size=9), rng.random(5) < 0.5
         expected = exact_mass_change(p, step, np.append(inside, [False] * 4))
         assert mass_change(p, step.copy(), inside) == pytest.approx(expected, rel=1e-12, abs=1e-300)
+
+
+@pytest.mark.parametrize("far", [1.0, 700.0, 5000.0])
+def test_an_action_without_probability_changes_no_mass_however_far_it_moves(far):
+    """As in theory; without the mask the far action would be the origin of the step, and the change 0 / 0."""
+    p, inside = np.array([0.5, 0.3, 0.2, 0.0]), np.array([True, False])
+    for sign in (1.0, -1.0):
+        step = np.array([0.1, -0.2, 0.3, sign * far])
+        expected = exact_mass_change(p, step, np.array([True, False, False, False]))
+        assert expected == pytest.approx(exact_mass_change(p[:3], step[:3], np.array([True, False, False])), rel=1e-14)
+        assert mass_change(p, step.copy(), inside) == pytest.approx(expected, rel=1e-12)
+        as_tensors = (torch.from_numpy(one) for one in (p, step.copy(), inside))
+        assert float(mass_change(*as_tensors, torch)) == pytest.approx(expected, rel=1e-12)
+
+
+def test_the_entropy_is_the_same_where_the_probabilities_are_given():
+    rng = np.random.default_rng(5)
+    for scale in (0.0, 1.0, 30.0, 2000.0):
+        logits = scale * rng.normal(size=50)
+        given = PolicyMeasures(np.zeros(50), 10)(logits, softmax(logits))
+        for name, value in PolicyMeasures(np.zeros(50), 10)(logits).items():
+            np.testing.assert_allclose(given[name], value, rtol=1e-12, atol=1e-14, err_msg=name)
 
 
 def test_a_tiny_change_of_mass_keeps_its_digits():
