@@ -12,6 +12,7 @@ from fgrpo.simulate.optimizers import Array
 from fgrpo.simulate.updates import Group
 from fgrpo.theory import tail_miss_probability
 
+GROUP_AVERAGES = ("active_share", "mean_weight", "distinct_correct")
 GROUP_MEASURES = (
     *("leaf_tail_miss", "leaf_tail_miss_probability"),
     *("unsampled_correct_mass", "unsampled_correct_mass_change"),
@@ -176,41 +177,23 @@ def group_metrics(
     }
 
 
-class GroupStatistics:
-    """Means over the groups since the previous record; NaN where there was nothing to average."""
+def group_statistics(active: Array, weight: Array, distinct_correct: Array) -> dict[str, Array]:
+    """Means over groups; for either library.
 
-    def __init__(self, zero: Array) -> None:
-        """Starts counting; `zero` is 0.0 in the shape of one number per run, no Python float (0 / 0 must be NaN)."""
-        self._zero: Array = zero
-        self._groups: Array
-        self._active: Array
-        self._weight: Array
-        self._distinct: Array
-        self._start_over()
+    Args:
+        active: Whether each group has both right and wrong rollouts, as 0.0 and 1.0, shape [..., groups].
+        weight: Their weights; that of an inactive group changes nothing and is left out.
+        distinct_correct: Number of different correct actions in each.
 
-    def add(self, active: Array, weight: Array, distinct_correct: Array) -> None:
-        """Counts one group.
-
-        Args:
-            active: Whether the group has both right and wrong rollouts.
-            weight: Its weight; that of an inactive group changes nothing and is left out.
-            distinct_correct: Number of different correct actions in it.
-        """
-        self._groups = self._groups + 1
-        self._distinct = self._distinct + distinct_correct
-        self._active = self._active + active
-        self._weight = self._weight + weight * active
-
-    def take(self) -> dict[str, Array]:
-        """active_share, mean_weight (over active groups) and distinct_correct (per group); starts over."""
-        with np.errstate(invalid="ignore"):  # 0 / 0 is NaN: nothing to average
-            means = {
-                "active_share": self._active / self._groups,
-                "mean_weight": self._weight / self._active,
-                "distinct_correct": self._distinct / self._groups,
-            }
-        self._start_over()
-        return means
-
-    def _start_over(self) -> None:
-        self._groups = self._active = self._weight = self._distinct = self._zero
+    Returns:
+        active_share, mean_weight (over the active groups, NaN where there are none) and distinct_correct (per group),
+        shape [...].
+    """
+    number_active = active.sum(axis=-1)
+    with np.errstate(invalid="ignore"):  # 0 / 0 is NaN: nothing to average
+        mean_weight = (weight * active).sum(axis=-1) / number_active
+    return {
+        "active_share": number_active / active.shape[-1],
+        "mean_weight": mean_weight,
+        "distinct_correct": distinct_correct.sum(axis=-1) / active.shape[-1],
+    }

@@ -17,7 +17,7 @@ from torch.optim.adamw import adamw
 
 from fgrpo.simulate import updates
 from fgrpo.simulate.config import RunConfig, UpdateConfig
-from fgrpo.simulate.metrics import GROUP_MEASURES, GroupStatistics, PolicyMeasures, group_metrics
+from fgrpo.simulate.metrics import GROUP_AVERAGES, GROUP_MEASURES, PolicyMeasures, group_metrics, group_statistics
 from fgrpo.simulate.policy import initial_logits
 from fgrpo.simulate.sampling import DRAWS_AT_ONCE
 from fgrpo.simulate.torch_draws import Sampler, step_keys
@@ -119,25 +119,26 @@ def _measure(configs: list[RunConfig], device: torch.device) -> Tensor:
     logits = torch.from_numpy(initial_logits(policy)).to(device).repeat(runs, 1)
     measure = PolicyMeasures(logits, correct, torch)
     cumulative, gradient, counts, before = (torch.empty_like(logits) for _ in range(4))
-    probabilities = torch.softmax(logits, -1)
+    probabilities, of_correct = torch.softmax(logits, -1), counts[:, :correct]
     surrogate = SURROGATES[first.update.surrogate]
     optimizer = OPTIMIZERS[first.update.optimizer](first.update, lambda: torch.zeros_like(logits))
     estimate_success = ESTIMATES[first.success_estimate](run)
 
-    zero = torch.zeros(runs, dtype=torch.float64, device=device)
-    groups, none_yet = GroupStatistics(zero), dict.fromkeys(GROUP_MEASURES, zero / 0.0)
     table = torch.empty((len(first.recorded_steps), len(MEASURES), runs), dtype=torch.float64, device=device)
-    _record(table[0], {**measure(logits, probabilities), **groups.take(), **none_yet})
+    of_groups: list[tuple[Tensor, ...]] = []  # since the last record: success rate, weight, different correct actions
+    none_yet = dict.fromkeys((*GROUP_AVERAGES, *GROUP_MEASURES), table.new_full((runs,), torch.nan))
+    _record(table[0], {**measure(logits, probabilities), **none_yet})
     records = 1
 
     for step in range(1, first.steps + 1):
         torch.cumsum(probabilities, -1, out=cumulative)
         sampler.add_group(counts.zero_(), cumulative)
 
-        empirical_success_rate = counts[:, :correct].sum(-1, keepdim=True) / group_size
+        empirical_success_rate = of_correct.sum(-1, keepdim=True) / group_size
         correct_mass = cumulative[:, correct - 1 : correct] / cumulative[:, -1:]
         success_rate = estimate_success(empirical_success_rate, correct_mass)
         weight = WEIGHTS[first.weight](success_rate * ones, run)[:, :1]
+        of_groups.append((empirical_success_rate, weight, of_correct.clip(max=1.0).sum(-1, keepdim=True)))
 
         group = weighted_group(first, counts, group_size, empirical_success_rate, weight)
         surrogate(group, probabilities, gradient)
@@ -145,17 +146,25 @@ def _measure(configs: list[RunConfig], device: torch.device) -> Tensor:
             before.copy_(logits)
         optimizer.ascend(logits, gradient)
 
-        active = ((empirical_success_rate > 0) & (empirical_success_rate < 1))[:, 0]
-        groups.add(active, weight[:, 0], counts[:, :correct].clip(max=1.0).sum(-1))
         of_group = {}
         if step in recorded:
-            moved = torch.sub(logits, before, out=before)
+            moved, active = torch.sub(logits, before, out=before), _active(empirical_success_rate)[:, 0]
             of_group = group_metrics(group, active, policy.leaves, probabilities, moved, tail_miss_probability, torch)
         torch.softmax(logits, -1, out=probabilities)
         if step in recorded:
-            _record(table[records], {**measure(logits, probabilities), **groups.take(), **of_group})
+            _record(table[records], {**measure(logits, probabilities), **_averaged(of_groups), **of_group})
             records += 1
+            of_groups.clear()
     return table
+
+
+def _active(empirical_success_rate: Tensor) -> Tensor:
+    return ((empirical_success_rate > 0) & (empirical_success_rate < 1)).double()
+
+
+def _averaged(of_groups: list[tuple[Tensor, ...]]) -> dict[str, Tensor]:
+    empirical_success_rate, weight, distinct_correct = (torch.cat(one, -1) for one in zip(*of_groups, strict=True))
+    return group_statistics(_active(empirical_success_rate), weight, distinct_correct)
 
 
 def _record(out: Tensor, measures: dict[str, Tensor]) -> None:

@@ -8,11 +8,12 @@ from hypothesis import strategies as st
 
 from fgrpo.simulate import PolicyClass, PolicyConfig, RunConfig
 from fgrpo.simulate.metrics import (
+    GROUP_AVERAGES,
     GROUP_MEASURES,
-    GroupStatistics,
     PolicyMeasures,
     entropy,
     group_metrics,
+    group_statistics,
     mass_change,
     policy_metrics,
 )
@@ -146,13 +147,14 @@ def test_a_mass_of_all_but_nothing_is_measured_without_errors():
         assert 0.0 <= measured(logits, [1] * 9, np.zeros(9))["leaf_tail_miss_probability"] < 1e-13
 
 
-def test_group_statistics_average_since_the_last_record():
-    groups = GroupStatistics(np.float64(0.0))
-    assert all(math.isnan(value) for value in groups.take().values())
-    for active, weight, distinct in ((True, 0.25, 3), (False, 1.0, 0), (True, 0.75, 1), (False, 0.0, 4)):
-        groups.add(active, weight, distinct)
-    assert groups.take() == {"active_share": 0.5, "mean_weight": 0.5, "distinct_correct": 2.0}
-    groups.add(False, 1.0, 2)
-    only_inactive = groups.take()
-    assert (only_inactive["active_share"], only_inactive["distinct_correct"]) == (0.0, 2.0)
-    assert math.isnan(only_inactive["mean_weight"])
+def test_group_statistics_are_means_the_weight_over_active_groups():
+    active, weight, distinct = np.array([[1.0, 0, 1, 0], [0] * 4]), np.array([[0.25, 1, 0.75, 0]] * 2), np.arange(8.0)
+    for means in (
+        group_statistics(active, weight, distinct.reshape(2, 4)),
+        group_statistics(*map(torch.from_numpy, (active, weight, distinct.reshape(2, 4)))),
+    ):
+        assert tuple(means) == GROUP_AVERAGES
+        assert list(means["active_share"]) == [0.5, 0.0]
+        assert list(means["distinct_correct"]) == [1.5, 5.5]
+        assert means["mean_weight"][0] == 0.5
+        assert math.isnan(means["mean_weight"][1])
