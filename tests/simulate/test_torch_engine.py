@@ -24,7 +24,7 @@ from fgrpo.simulate import (
 )
 from fgrpo.simulate.config import PRESETS
 from fgrpo.simulate.policy import initial_logits, softmax
-from fgrpo.simulate.torch_draws import Sampler, add_draws, ordered_uniforms, random_words, step_keys
+from fgrpo.simulate.torch_draws import Sampler, ordered_uniforms, random_words, step_keys
 from fgrpo.simulate.torch_engine import batches, simulate_batch, simulate_torch, tail_miss_probability
 from fgrpo.simulate.trajectory import MEASURES
 from reference.simulation import RULES, goodness_of_fit
