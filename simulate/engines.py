@@ -177,7 +177,8 @@ def simulate_many(
         configs: Runs; equal ones are computed once.
         engine: As for `simulate`; "auto" chooses for each run.
         device: As for `simulate`.
-        workers: Processes; with 1 the runs take place in this process, and on a CUDA GPU always.
+        workers: Processes, fewer where the runs would not fit in memory together; with 1 the runs take place in this
+            process, and on a CUDA GPU always.
         executor: Any executor in the style of concurrent.futures that shall compute the runs; `workers` then means
             nothing.
 
@@ -213,7 +214,7 @@ def run_all(
         parts = [partial(ENGINES[name].run, batch, **options) for batch in ENGINES[name].batches(runs, **options)]
         # processes that share a GPU would only wait for one another
         (on_gpu if name == "torch" and _torch_device(where) != "cpu" and executor is None else jobs).extend(parts)
-    processes = min(workers or available_cores(), len(jobs))
+    processes = min(workers or available_cores(), len(jobs), _fitting(chosen))
     if processes > 1 and executor is None:
         for prepare in {ENGINES[name].prepare for name, _ in chosen}:
             if prepare is not None:
@@ -222,6 +223,15 @@ def run_all(
         with closing(run_jobs(finished, number, executor)) as batches:
             for batch in batches:
                 yield from batch
+
+
+def _fitting(chosen: dict[tuple[str, str | None], list[RunConfig]]) -> int:
+    """How many of the runs fit in memory at a time, whichever they are; at least 1."""
+    memory = memory_in_bytes()
+    if memory is None or not chosen:
+        return sys.maxsize
+    largest = max(ENGINES[name].bytes_needed(config) for (name, _), runs in chosen.items() for config in runs)
+    return max(1, memory // largest)
 
 
 def choose_engine(config: RunConfig, engine: str, options: dict[str, Any]) -> tuple[str, dict[str, Any]]:

@@ -26,10 +26,11 @@ from fgrpo.simulate.updates import SUCCESS_ESTIMATES, SURROGATES, WEIGHTS, Estim
 
 ENGINE = "torch"
 
-# numbers held at once at most: per action, the arrays of the loop and the temporaries of the measures; per draw
-NUMBERS_PER_ACTION, NUMBERS_PER_DRAW = 24, 8
-# what a batch on a CPU should not exceed, for its arrays to stay in the cache
-ACTIONS_AT_ONCE = 2**17
+# numbers held at once at most, measured: per action, the arrays of the loop; per correct one, the temporaries of the
+# measures; per draw, those of the sampler
+NUMBERS_PER_ACTION, NUMBERS_PER_CORRECT, NUMBERS_PER_DRAW = 11, 13, 6
+# actions or draws that a batch on a CPU should not exceed, for its arrays to stay in the cache
+AT_ONCE = 2**17
 # Powers of single numbers are computed in so many equal copies: torch's vectorised power and the one for the rest of an
 # array differ in the last bit, and which one a number gets must not depend on the batch.
 COPIES = 16
@@ -38,8 +39,8 @@ SMALLEST_DOUBLE = 5e-324
 
 def bytes_needed(config: RunConfig) -> int:
     """Memory that the largest moment of one run takes, in bytes, about."""
-    draws = min(config.group_size, DRAWS_AT_ONCE)
-    return 8 * (NUMBERS_PER_ACTION * config.policy.actions + NUMBERS_PER_DRAW * draws)
+    of_actions = NUMBERS_PER_ACTION * config.policy.actions + NUMBERS_PER_CORRECT * config.policy.correct
+    return 8 * (of_actions + NUMBERS_PER_DRAW * min(config.group_size, DRAWS_AT_ONCE))
 
 
 def batches(configs: Sequence[RunConfig], device: str) -> list[list[RunConfig]]:
@@ -61,7 +62,7 @@ def batches(configs: Sequence[RunConfig], device: str) -> list[list[RunConfig]]:
 
 def _runs_at_once(largest: RunConfig, device: str) -> int:
     if device == "cpu":
-        return max(1, ACTIONS_AT_ONCE // largest.policy.actions)
+        return max(1, AT_ONCE // max(largest.policy.actions, min(largest.group_size, DRAWS_AT_ONCE)))
     free, needed = torch.cuda.mem_get_info(device)[0], bytes_needed(largest)
     if needed > free:
         raise ValueError(

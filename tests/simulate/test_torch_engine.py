@@ -212,13 +212,14 @@ def test_batches_hold_runs_that_differ_in_group_size_gamma_and_seed_only():
         [(4, 2), (4, 2), (4, 300), (4, 300)],
     ]
     assert {len(part) for part in batches([run(actions=128_000, seed=s) for s in range(3)], "cpu")} == {1}
+    assert {len(part) for part in batches([run(group_size=2**17, seed=s) for s in range(3)], "cpu")} == {1}
     many = simulate_many(configs, engine="torch")
     assert [one.config for one in many] == configs
 
 
 def test_a_run_that_does_not_fit_on_the_gpu_is_refused_in_one_line(monkeypatch):
     monkeypatch.setattr(torch.cuda, "mem_get_info", lambda device: (10**6, 10**9))
-    assert [len(part) for part in batches([run(seed=seed) for seed in range(40)], "cuda")] == [19, 19, 2]
+    assert [len(part) for part in batches([run(seed=seed) for seed in range(40)], "cuda")] == [36, 4]
     with pytest.raises(ValueError, match=r"memory of the GPU, got one that needs .* of 0\.001 GB: ") as refused:
         batches([run(actions=128_000)], "cuda")
     assert "\n" not in str(refused.value)
@@ -286,6 +287,16 @@ def test_rules_that_replace_those_of_the_registries_are_few():
         "shrunk",
         "ema",
     }
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_run_is_bit_identical_alone_and_among_others_in_one_or_two_processes(workers):
+    configs = [run(group_size=n, seed=s, actions=40_000, steps=4) for n in (3, 700, 2, 40) for s in (0, 1)]
+    assert {len(part) for part in batches(configs, "cpu")} == {3, 2}
+    many = simulate_many(configs, engine="torch", device="cpu", workers=workers)
+    assert [(one.engine, one.device) for one in many] == [("torch", "cpu")] * len(configs)
+    for one, config in zip(many, configs, strict=True):
+        assert_same(one, simulate(config, engine="torch", device="cpu"))
 
 
 def test_a_sweep_by_this_engine_does_not_depend_on_the_processes(tmp_path):
