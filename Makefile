@@ -46,6 +46,7 @@ mutation: $(VENV)/.dev
 bench: $(VENV)/.dev
 	$(BIN)/python benchmarks/tail_miss.py
 	$(BIN)/python benchmarks/simulator.py
+	$(BIN)/python benchmarks/torch_cpu.py
 
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)

@@ -23,6 +23,7 @@ from fgrpo.simulate._checks import known_name, whole_number
 from fgrpo.simulate.config import RunConfig
 from fgrpo.simulate.pool import available_cores, run_jobs
 from fgrpo.simulate.trajectory import Trajectory
+from fgrpo.theory._validation import shown
 
 # measured: one draw takes about as long as two actions of a step
 ACTIONS_PER_DRAW = 2
@@ -152,11 +153,11 @@ def simulate(
         snapshots: Steps after which the whole policy is kept (0 for the start).
 
     Raises:
-        ValueError: If the engine is unknown, not installed, or lacks what is asked for; if there is no CUDA GPU and one
-            is asked for; if the run cannot fit in memory; if logits or snapshots do not fit the run.
+        ValueError: If `config` is none; if the engine is unknown, not installed, or lacks what is asked for; if there
+            is no CUDA GPU and one is asked for; if the run cannot fit in memory; if logits or snapshots do not fit it.
     """
     options = _given(device=device, logits=logits, snapshots=tuple(snapshots) or None)
-    name, options = choose_engine(config, engine, options)
+    name, options = choose_engine(_known_run(config), engine, options)
     [trajectory] = ENGINES[name].run([config], **options)
     return trajectory
 
@@ -204,7 +205,7 @@ def run_all(
     if workers is not None:
         workers = whole_number("workers", workers, "pass the number of processes, or nothing for all cores", minimum=1)
     chosen: dict[tuple[str, str | None], list[RunConfig]] = {}
-    for config in sorted(dict.fromkeys(configs), key=_cost, reverse=True):
+    for config in sorted(map(_known_run, dict.fromkeys(configs)), key=_cost, reverse=True):
         name, options = choose_engine(config, engine, _given(device=device))
         chosen.setdefault((name, options.get("device")), []).append(config)
     jobs: list[Callable[[], list[Trajectory]]] = []
@@ -313,6 +314,12 @@ def _is_gpu(device: Any) -> bool:
     if not cuda_available():
         raise ValueError(f"device must be there, got {device!r} and no CUDA GPU that torch can use: pass 'cpu'")
     return True
+
+
+def _known_run(config: Any) -> RunConfig:
+    if not isinstance(config, RunConfig):
+        raise ValueError(f"a run must be a RunConfig, got {shown(config)}: pass RunConfig(group_size=...)")
+    return config
 
 
 def _given(**options: Any) -> dict[str, Any]:

@@ -88,7 +88,7 @@ def test_without_the_others_auto_is_the_reference_and_they_are_refused_in_one_li
     ],
 )
 def test_what_cannot_be_is_refused_in_one_line(options, message):
-    calls = [simulate, *([lambda config, **options: simulate_many([config], **options)] if MANY >= {*options} else [])]
+    calls = [simulate, *([lambda config, **options: simulate_many([config], **options)] if {*options} <= MANY else [])]
     for call in calls:
         with pytest.raises(ValueError, match=message) as refused:
             call(run(), **options)
@@ -165,7 +165,7 @@ def test_the_memory_that_a_run_is_said_to_need_is_within_a_factor_of_two_of_its_
     printed = subprocess.run([sys.executable, "-c", PEAKS], capture_output=True, text=True, check=True).stdout
     assert len(printed.splitlines()) == 6
     for line in printed.splitlines():
-        engine, needed, peak = line.split()
+        _, needed, peak = line.split()
         assert 0.5 < int(needed) / int(peak) < 2.0, line
 
 
@@ -197,6 +197,12 @@ def test_memory_is_what_the_system_says():
     # MemTotal stands first, in KiB
     total = int(Path("/proc/meminfo").read_text().split()[1])
     assert engines.memory_in_bytes() == pytest.approx(1024 * total, rel=0.01)
+
+
+@pytest.mark.parametrize("call", [simulate, lambda config: simulate_many([run(), config])])
+def test_what_is_no_run_is_refused_in_one_line(call):
+    with pytest.raises(ValueError, match=r"a run must be a RunConfig, got 8: pass RunConfig\(group_size=\.\.\.\)"):
+        call(8)
 
 
 def test_more_rollouts_than_can_be_counted_are_refused():

@@ -19,6 +19,7 @@ from fgrpo.simulate.metrics import (
 )
 from fgrpo.simulate.policy import softmax
 from fgrpo.simulate.updates import weighted_group
+from fgrpo.theory import retention
 from fgrpo.theory.finite_step import exact_mass_change
 from reference import simulation
 
@@ -35,6 +36,15 @@ def test_measures_equal_their_definitions(logits, start, correct):
     for name, value in expected.items():
         if name != "share_improved" or np.abs(close).min() > 1e-12:
             assert actual[name] == pytest.approx(value, rel=1e-9, abs=1e-12), name
+
+
+@given(logits=logits_9, start=logits_9, correct=st.integers(1, 8))
+def test_measures_of_retention_are_those_of_theory(logits, start, correct):
+    actual = policy_metrics(np.array(logits), np.array(start), correct)
+    before, after, of_correct = softmax(np.array(start)), softmax(np.array(logits)), np.arange(9) < correct
+    for name in ("retained_mass", "correct_overlap"):
+        assert actual[name] == pytest.approx(getattr(retention, name)(before, after, correct=of_correct), abs=1e-14)
+    assert actual["correct_entropy"] == pytest.approx(retention.correct_entropy(after, correct=of_correct), abs=1e-13)
 
 
 def test_the_start_retains_everything_exactly():
