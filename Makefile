@@ -32,10 +32,11 @@ types: $(VENV)/.dev
 unit: $(VENV)/.dev
 	$(BIN)/python -m pytest -n 2 --dist worksteal
 
-# every property test of theory/ with EXAMPLES examples; writes docs/acceptance.json
+# every property test of theory/ with EXAMPLES examples, and the engines by law; writes docs/acceptance.json
+# PARTS=properties, sparse or torch (or two of them with a comma) for some of it
 EXAMPLES ?= 1500
 acceptance: $(VENV)/.dev
-	$(BIN)/python tests/acceptance.py --examples $(EXAMPLES)
+	$(BIN)/python tests/acceptance.py --examples $(EXAMPLES) $(if $(PARTS),--parts $(PARTS))
 
 # how many small changes of theory/ the tests notice; MODULES=weights,updates for some modules, SAMPLE=0.2 SEED=1 for a part
 mutation: $(VENV)/.dev
@@ -45,6 +46,7 @@ mutation: $(VENV)/.dev
 bench: $(VENV)/.dev
 	$(BIN)/python benchmarks/tail_miss.py
 	$(BIN)/python benchmarks/simulator.py
+	$(BIN)/python benchmarks/torch_cpu.py
 
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)

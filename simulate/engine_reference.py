@@ -16,7 +16,7 @@ import numpy as np
 
 from fgrpo.simulate._checks import whole_number
 from fgrpo.simulate.config import RunConfig
-from fgrpo.simulate.metrics import GROUP_MEASURES, GroupStatistics, PolicyMeasures, group_metrics
+from fgrpo.simulate.metrics import GROUP_AVERAGES, GROUP_MEASURES, PolicyMeasures, group_metrics, group_statistics
 from fgrpo.simulate.policy import initial_logits, read_logits, softmax
 from fgrpo.simulate.sampling import DRAWS_AT_ONCE, sample_counts
 from fgrpo.simulate.trajectory import Trajectory
@@ -61,9 +61,9 @@ def simulate(config: RunConfig, *, logits: Any = None, snapshots: Sequence[int] 
     # allocated once: fresh pages for arrays of this size cost more than the arithmetic on them
     probabilities, cumulative, gradient, before = (np.empty_like(logits) for _ in range(4))
     measure = PolicyMeasures(start, correct)
-    groups = GroupStatistics(np.float64(0.0))
-    none_yet = dict.fromkeys(GROUP_MEASURES, np.nan)
-    records = [{**measure(logits), **groups.take(), **none_yet}]
+    groups: list[tuple[bool, float, int]] = []  # since the last record
+    none_yet = dict.fromkeys((*GROUP_AVERAGES, *GROUP_MEASURES), np.nan)
+    records = [{**measure(logits), **none_yet}]
     policies = {0: softmax(logits)} if 0 in kept else {}
     recorded_steps = set(config.recorded_steps)
 
@@ -81,11 +81,13 @@ def simulate(config: RunConfig, *, logits: Any = None, snapshots: Sequence[int] 
         optimizer.ascend(logits, gradient)
 
         active = 0 < empirical_success_rate < 1
-        groups.add(active, weight, int(np.count_nonzero(counts[:correct])))
+        groups.append((active, weight, int(np.count_nonzero(counts[:correct]))))
         if step in recorded_steps:
             moved = np.subtract(logits, before, out=before)
             of_group = group_metrics(group, active, policy.leaves, probabilities, moved)
-            records.append({**measure(logits), **groups.take(), **of_group})
+            averaged = group_statistics(*np.array(groups, dtype=np.float64).T)
+            records.append({**measure(logits), **averaged, **of_group})
+            groups.clear()
         if step in kept:
             policies[step] = softmax(logits)
     columns: dict[str, Any] = {name: np.array([record[name] for record in records]) for name in records[0]}

@@ -23,6 +23,7 @@ from fgrpo.simulate._checks import known_name, whole_number
 from fgrpo.simulate.config import RunConfig
 from fgrpo.simulate.pool import available_cores, run_jobs
 from fgrpo.simulate.trajectory import Trajectory
+from fgrpo.theory._validation import shown
 
 # measured: one draw takes about as long as two actions of a step
 ACTIONS_PER_DRAW = 2
@@ -167,11 +168,11 @@ def simulate(
         snapshots: Steps after which the whole policy is kept (0 for the start).
 
     Raises:
-        ValueError: If the engine is unknown, not installed, or lacks what is asked for; if there is no CUDA GPU and one
-            is asked for; if the run cannot fit in memory; if logits or snapshots do not fit the run.
+        ValueError: If `config` is none; if the engine is unknown, not installed, or lacks what is asked for; if there
+            is no CUDA GPU and one is asked for; if the run cannot fit in memory; if logits or snapshots do not fit it.
     """
     options = _given(device=device, logits=logits, snapshots=tuple(snapshots) or None)
-    name, options = choose_engine(config, engine, options)
+    name, options = choose_engine(_known_run(config), engine, options)
     [trajectory] = ENGINES[name].run([config], **options)
     return trajectory
 
@@ -192,7 +193,8 @@ def simulate_many(
         configs: Runs; equal ones are computed once.
         engine: As for `simulate`; "auto" chooses for each run.
         device: As for `simulate`.
-        workers: Processes; with 1 the runs take place in this process, and on a CUDA GPU always.
+        workers: Processes, fewer where the runs would not fit in memory together; with 1 the runs take place in this
+            process, and on a CUDA GPU always.
         executor: Any executor in the style of concurrent.futures that shall compute the runs; `workers` then means
             nothing.
 
@@ -274,7 +276,7 @@ def planned_batches(configs: Iterable[RunConfig], *, engine: str = "auto", devic
         ValueError: As `simulate` does.
     """
     chosen: dict[tuple[str, str | None], list[RunConfig]] = {}
-    for config in dict.fromkeys(configs):
+    for config in map(_known_run, dict.fromkeys(configs)):
         name, options = choose_engine(config, engine, _given(device=device))
         chosen.setdefault((name, options.get("device")), []).append(config)
     batches = []
@@ -388,6 +390,12 @@ def _is_gpu(device: Any) -> bool:
     if not cuda_available():
         raise ValueError(f"device must be there, got {device!r} and no CUDA GPU that torch can use: pass 'cpu'")
     return True
+
+
+def _known_run(config: Any) -> RunConfig:
+    if not isinstance(config, RunConfig):
+        raise ValueError(f"a run must be a RunConfig, got {shown(config)}: pass RunConfig(group_size=...)")
+    return config
 
 
 def _given(**options: Any) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from fgrpo.simulate.optimizers import Array
 from fgrpo.simulate.updates import Group
 from fgrpo.theory import tail_miss_probability
 
+GROUP_AVERAGES = ("active_share", "mean_weight", "distinct_correct")
 GROUP_MEASURES = (
     *("leaf_tail_miss", "leaf_tail_miss_probability"),
     *("unsampled_correct_mass", "unsampled_correct_mass_change"),
@@ -33,6 +34,13 @@ def _softmax_and_entropy(logits: Array, xp: Any) -> tuple[Array, Array]:
     return probabilities, xp.log(total)[..., 0] - shifted.sum(axis=-1)
 
 
+def _entropy_of(logits: Array, probabilities: Array, xp: Any) -> Array:
+    """Entropy where the softmax is known: the log of the sum of exponentials is that of the largest probability."""
+    shifted = logits - xp.amax(logits, axis=-1, keepdims=True)
+    shifted *= probabilities
+    return -xp.log(xp.amax(probabilities, axis=-1)) - shifted.sum(axis=-1)
+
+
 class PolicyMeasures:
     """The measures of policies against one start.
 
@@ -48,8 +56,12 @@ class PolicyMeasures:
         # from the logits, not as p0_C / Q_pos, which is 0 / 0 where the whole correct mass underflows
         self._conditional_p0_C, _ = _softmax_and_entropy(initial_logits[..., :correct], xp)
 
-    def __call__(self, logits: Array) -> dict[str, Array]:
+    def __call__(self, logits: Array, probabilities: Array = None) -> dict[str, Array]:
         """The measures of softmax(logits); p0 is the start, pt the policy, C the correct actions.
+
+        Args:
+            logits: Shape [..., actions].
+            probabilities: Their softmax, where the caller has it.
 
         Returns:
             correct_mass: Q_pos = sum of pt over C, in [0, 1].
@@ -62,8 +74,13 @@ class PolicyMeasures:
             worst_drop: max over C of p0 - pt; negative if every correct action gained (Hu et al. 2025).
             anchor_mass: pt of the anchor.
         """
+        # fgrpo.theory.retention has the closed forms for numpy; they check and mask all actions, which makes them take
+        # 22 times as long, and the tests compare the two
         xp, p0_C = self._xp, self._p0_C
-        pt, entropy_of_all = _softmax_and_entropy(logits, xp)
+        if probabilities is None:
+            pt, entropy_of_all = _softmax_and_entropy(logits, xp)
+        else:
+            pt, entropy_of_all = probabilities, _entropy_of(logits, probabilities, xp)
         pt_C = pt[..., : self._correct]
         conditional_pt_C, entropy_of_correct = _softmax_and_entropy(logits[..., : self._correct], xp)
         return {
@@ -96,6 +113,8 @@ def mass_change(probabilities: Array, step: Array, inside: Array, xp: Any = np) 
         xp: numpy or torch.
     """
     step -= (probabilities * step).sum(axis=-1, keepdims=True)
+    # an action of probability 0 has nothing to give or gain, wherever it moves
+    step *= xp.sign(probabilities)
     # far above the mean (only a rare action can be) exp would overflow: take the largest step as the origin instead
     highest = xp.amax(step, axis=-1, keepdims=True) - 600.0
     step -= highest * (highest > 0)
@@ -160,41 +179,23 @@ def group_metrics(
     }
 
 
-class GroupStatistics:
-    """Means over the groups since the previous record; NaN where there was nothing to average."""
+def group_statistics(active: Array, weight: Array, distinct_correct: Array) -> dict[str, Array]:
+    """Means over groups; for either library.
 
-    def __init__(self, zero: Array) -> None:
-        """Starts counting; `zero` is 0.0 in the shape of one number per run, no Python float (0 / 0 must be NaN)."""
-        self._zero: Array = zero
-        self._groups: Array
-        self._active: Array
-        self._weight: Array
-        self._distinct: Array
-        self._start_over()
+    Args:
+        active: Whether each group has both right and wrong rollouts, as 0.0 and 1.0, shape [..., groups].
+        weight: Their weights; that of an inactive group changes nothing and is left out.
+        distinct_correct: Number of different correct actions in each.
 
-    def add(self, active: Array, weight: Array, distinct_correct: Array) -> None:
-        """Counts one group.
-
-        Args:
-            active: Whether the group has both right and wrong rollouts.
-            weight: Its weight; that of an inactive group changes nothing and is left out.
-            distinct_correct: Number of different correct actions in it.
-        """
-        self._groups = self._groups + 1
-        self._distinct = self._distinct + distinct_correct
-        self._active = self._active + active
-        self._weight = self._weight + weight * active
-
-    def take(self) -> dict[str, Array]:
-        """active_share, mean_weight (over active groups) and distinct_correct (per group); starts over."""
-        with np.errstate(invalid="ignore"):  # 0 / 0 is NaN: nothing to average
-            means = {
-                "active_share": self._active / self._groups,
-                "mean_weight": self._weight / self._active,
-                "distinct_correct": self._distinct / self._groups,
-            }
-        self._start_over()
-        return means
-
-    def _start_over(self) -> None:
-        self._groups = self._active = self._weight = self._distinct = self._zero
+    Returns:
+        active_share, mean_weight (over the active groups, NaN where there are none) and distinct_correct (per group),
+        shape [...].
+    """
+    number_active = active.sum(axis=-1)
+    with np.errstate(invalid="ignore"):  # 0 / 0 is NaN: nothing to average
+        mean_weight = (weight * active).sum(axis=-1) / number_active
+    return {
+        "active_share": number_active / active.shape[-1],
+        "mean_weight": mean_weight,
+        "distinct_correct": distinct_correct.sum(axis=-1) / active.shape[-1],
+    }

@@ -8,7 +8,6 @@ the same alone and in any batch: all operations on it are along its own row, by 
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from itertools import groupby
 from types import SimpleNamespace
 from typing import Any
 
@@ -18,19 +17,20 @@ from torch.optim.adamw import adamw
 
 from fgrpo.simulate import updates
 from fgrpo.simulate.config import RunConfig, UpdateConfig
-from fgrpo.simulate.metrics import GROUP_MEASURES, GroupStatistics, PolicyMeasures, group_metrics
+from fgrpo.simulate.metrics import GROUP_AVERAGES, GROUP_MEASURES, PolicyMeasures, group_metrics, group_statistics
 from fgrpo.simulate.policy import initial_logits
 from fgrpo.simulate.sampling import DRAWS_AT_ONCE
-from fgrpo.simulate.torch_draws import add_draws, step_keys
+from fgrpo.simulate.torch_draws import Sampler, step_keys
 from fgrpo.simulate.trajectory import MEASURES, Trajectory
 from fgrpo.simulate.updates import SUCCESS_ESTIMATES, SURROGATES, WEIGHTS, Estimator, weighted_group
 
 ENGINE = "torch"
 
-# numbers held at once at most: per action, the arrays of the loop and the temporaries of the measures; per draw
-NUMBERS_PER_ACTION, NUMBERS_PER_DRAW = 24, 8
-# what a batch on a CPU should not exceed, for its arrays to stay in the cache
-ACTIONS_AT_ONCE = 2**17
+# numbers held at once at most, measured: per action, the arrays of the loop; per correct one, the temporaries of the
+# measures; per draw, those of the sampler
+NUMBERS_PER_ACTION, NUMBERS_PER_CORRECT, NUMBERS_PER_DRAW = 11, 13, 6
+# actions or draws that a batch on a CPU should not exceed, for its arrays to stay in the cache
+AT_ONCE = 2**17
 # Powers of single numbers are computed in so many equal copies: torch's vectorised power and the one for the rest of an
 # array differ in the last bit, and which one a number gets must not depend on the batch.
 COPIES = 16
@@ -39,8 +39,8 @@ SMALLEST_DOUBLE = 5e-324
 
 def bytes_needed(config: RunConfig) -> int:
     """Memory that the largest moment of one run takes, in bytes, about."""
-    draws = min(config.group_size, DRAWS_AT_ONCE)
-    return 8 * (NUMBERS_PER_ACTION * config.policy.actions + NUMBERS_PER_DRAW * draws)
+    of_actions = NUMBERS_PER_ACTION * config.policy.actions + NUMBERS_PER_CORRECT * config.policy.correct
+    return 8 * (of_actions + NUMBERS_PER_DRAW * min(config.group_size, DRAWS_AT_ONCE))
 
 
 def batches(configs: Sequence[RunConfig], device: str) -> list[list[RunConfig]]:
@@ -62,7 +62,7 @@ def batches(configs: Sequence[RunConfig], device: str) -> list[list[RunConfig]]:
 
 def _runs_at_once(largest: RunConfig, device: str) -> int:
     if device == "cpu":
-        return max(1, ACTIONS_AT_ONCE // largest.policy.actions)
+        return max(1, AT_ONCE // max(largest.policy.actions, min(largest.group_size, DRAWS_AT_ONCE)))
     free, needed = torch.cuda.mem_get_info(device)[0], bytes_needed(largest)
     if needed > free:
         raise ValueError(
@@ -90,7 +90,7 @@ def simulate_torch(configs: Sequence[RunConfig], *, device: str = "cpu") -> list
 
 def simulate_batch(configs: list[RunConfig], device: str = "cpu") -> list[Trajectory]:
     """One batch of runs that differ in group size, gamma and seed only, sorted by group size."""
-    with _one_thread():
+    with _one_thread(), torch.inference_mode():
         table = _measure(configs, torch.device(device)).cpu().numpy()
     name = device if device == "cpu" else f"{device} ({torch.cuda.get_device_name(device)})"
     step = torch.tensor(configs[0].recorded_steps).numpy()
@@ -114,35 +114,32 @@ def _measure(configs: list[RunConfig], device: torch.device) -> Tensor:
     of_weight = ("gamma", "weight_scale", "weight_alpha", "weight_threshold", "weight_low")
     columns = {name: per_run([getattr(one, name) for one in configs], COPIES) for name in of_weight}
     run: Any = SimpleNamespace(**{**vars(first), **columns, "group_size": group_size})
-    rows_of_size = _rows_of_size(configs)
-    keys = step_keys(configs, first.steps).to(device)
+    ones = per_run([1.0] * runs, COPIES)
+    sampler = Sampler([one.group_size for one in configs], step_keys(configs, first.steps).to(device))
 
     logits = torch.from_numpy(initial_logits(policy)).to(device).repeat(runs, 1)
     measure = PolicyMeasures(logits, correct, torch)
-    probabilities, cumulative, gradient, counts, before = (torch.empty_like(logits) for _ in range(5))
+    cumulative, gradient, counts, before = (torch.empty_like(logits) for _ in range(4))
+    probabilities, of_correct = torch.softmax(logits, -1), counts[:, :correct]
     surrogate = SURROGATES[first.update.surrogate]
     optimizer = OPTIMIZERS[first.update.optimizer](first.update, lambda: torch.zeros_like(logits))
     estimate_success = ESTIMATES[first.success_estimate](run)
 
-    zero = torch.zeros(runs, dtype=torch.float64, device=device)
-    groups, none_yet = GroupStatistics(zero), dict.fromkeys(GROUP_MEASURES, zero / 0.0)
     table = torch.empty((len(first.recorded_steps), len(MEASURES), runs), dtype=torch.float64, device=device)
-    _record(table[0], {**measure(logits), **groups.take(), **none_yet})
+    of_groups: list[tuple[Tensor, ...]] = []  # since the last record: success rate, weight, different correct actions
+    none_yet = dict.fromkeys((*GROUP_AVERAGES, *GROUP_MEASURES), table.new_full((runs,), torch.nan))
+    _record(table[0], {**measure(logits, probabilities), **none_yet})
     records = 1
 
     for step in range(1, first.steps + 1):
-        torch.sub(logits, logits.amax(-1, keepdim=True), out=probabilities)
-        probabilities.exp_()
         torch.cumsum(probabilities, -1, out=cumulative)
-        total = cumulative[:, -1:]
-        probabilities *= 1.0 / total  # a third of the time of a division by it
-        counts.zero_()
-        for size, rows in rows_of_size:
-            add_draws(counts[rows], cumulative[rows], size, keys[step - 1, rows])
+        sampler.add_group(counts.zero_(), cumulative)
 
-        empirical_success_rate = counts[:, :correct].sum(-1, keepdim=True) / group_size
-        success_rate = estimate_success(empirical_success_rate, cumulative[:, correct - 1 : correct] / total)
-        weight = WEIGHTS[first.weight](success_rate.repeat(1, COPIES), run)[:, :1]
+        empirical_success_rate = of_correct.sum(-1, keepdim=True) / group_size
+        correct_mass = cumulative[:, correct - 1 : correct] / cumulative[:, -1:]
+        success_rate = estimate_success(empirical_success_rate, correct_mass)
+        weight = WEIGHTS[first.weight](success_rate * ones, run)[:, :1]
+        of_groups.append((empirical_success_rate, weight, of_correct.clip(max=1.0).sum(-1, keepdim=True)))
 
         group = weighted_group(first, counts, group_size, empirical_success_rate, weight)
         surrogate(group, probabilities, gradient)
@@ -150,28 +147,29 @@ def _measure(configs: list[RunConfig], device: torch.device) -> Tensor:
             before.copy_(logits)
         optimizer.ascend(logits, gradient)
 
-        active = ((empirical_success_rate > 0) & (empirical_success_rate < 1))[:, 0]
-        groups.add(active, weight[:, 0], (counts[:, :correct] > 0).sum(-1))
+        of_group = {}
         if step in recorded:
-            moved = torch.sub(logits, before, out=before)
+            moved, active = torch.sub(logits, before, out=before), _active(empirical_success_rate)[:, 0]
             of_group = group_metrics(group, active, policy.leaves, probabilities, moved, tail_miss_probability, torch)
-            _record(table[records], {**measure(logits), **groups.take(), **of_group})
+        torch.softmax(logits, -1, out=probabilities)
+        if step in recorded:
+            _record(table[records], {**measure(logits, probabilities), **_averaged(of_groups), **of_group})
             records += 1
+            of_groups.clear()
     return table
+
+
+def _active(empirical_success_rate: Tensor) -> Tensor:
+    return ((empirical_success_rate > 0) & (empirical_success_rate < 1)).double()
+
+
+def _averaged(of_groups: list[tuple[Tensor, ...]]) -> dict[str, Tensor]:
+    empirical_success_rate, weight, distinct_correct = (torch.cat(one, -1) for one in zip(*of_groups, strict=True))
+    return group_statistics(_active(empirical_success_rate), weight, distinct_correct)
 
 
 def _record(out: Tensor, measures: dict[str, Tensor]) -> None:
     torch.stack([measures[name] for name in MEASURES], out=out)
-
-
-def _rows_of_size(configs: list[RunConfig]) -> list[tuple[int, slice]]:
-    """Group sizes and their rows; a batch is sorted by them."""
-    rows, first = [], 0
-    for size, same in groupby(configs, key=lambda one: one.group_size):
-        last = first + len(list(same))
-        rows.append((size, slice(first, last)))
-        first = last
-    return rows
 
 
 def tail_miss_probability(success_rate: Tensor, rare_mass: Tensor, group_size: Tensor, failure_rate: Tensor) -> Tensor:

@@ -100,8 +100,10 @@ def linear_distinct(group: Group, probabilities: Array, out: Array) -> None:
 
 def _scale_by_kind(group: Group, values: tuple[Array, Array], out: Array) -> None:
     of_correct, of_wrong = values
-    out[..., : group.correct] *= of_correct / group.group_size
-    out[..., group.correct :] *= of_wrong / group.group_size
+    # by names: `out[part] *= x` would write the part once more, onto itself
+    correct, wrong = out[..., : group.correct], out[..., group.correct :]
+    correct *= of_correct / group.group_size
+    wrong *= of_wrong / group.group_size
 
 
 def _through_softmax(probabilities: Array, out: Array) -> None:

@@ -1,4 +1,5 @@
 import dataclasses
+import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -11,6 +12,8 @@ from fgrpo.simulate import RunConfig, engine_reference, engines, simulate, simul
 from fgrpo.simulate.trajectory import MEASURES
 
 TINY = {"actions": 128, "correct": 10, "steps": 20}
+# options that simulate_many takes, too
+MANY = {"engine", "device"}
 
 
 def run(group_size=8, **changes):
@@ -85,16 +88,19 @@ def test_without_the_others_auto_is_the_reference_and_they_are_refused_in_one_li
     ],
 )
 def test_what_cannot_be_is_refused_in_one_line(options, message):
-    with pytest.raises(ValueError, match=message) as refused:
-        simulate(run(), **options)
-    assert "\n" not in str(refused.value)
+    calls = [simulate, *([lambda config, **options: simulate_many([config], **options)] if {*options} <= MANY else [])]
+    for call in calls:
+        with pytest.raises(ValueError, match=message) as refused:
+            call(run(), **options)
+        assert "\n" not in str(refused.value)
 
 
 @pytest.mark.parametrize("engine", ["auto", "torch", "reference"])
 def test_a_gpu_that_is_not_there_is_refused_in_one_line(monkeypatch, engine):
     monkeypatch.setattr(engines, "cuda_available", lambda: False)
-    with pytest.raises(ValueError, match=r"device must be there, got 'cuda' and no CUDA GPU .*: pass 'cpu'"):
-        simulate(run(), engine=engine, device="cuda")
+    for call in (simulate, lambda config, **options: simulate_many([run(), config], **options)):
+        with pytest.raises(ValueError, match=r"device must be there, got 'cuda' and no CUDA GPU .*: pass 'cpu'"):
+            call(run(), engine=engine, device="cuda")
 
 
 def test_with_a_gpu_auto_is_torch_and_other_engines_take_no_gpu(monkeypatch):
@@ -127,10 +133,76 @@ def test_a_run_that_cannot_fit_in_memory_is_refused_before_it_starts(monkeypatch
     assert engines.choose_engine(huge, "reference", {}) == ("reference", {})
 
 
+PEAKS = """
+import ctypes
+from pathlib import Path
+from fgrpo.simulate import RunConfig, simulate
+from fgrpo.simulate.engines import ENGINES
+
+def resident(line):
+    return 1024 * int(Path("/proc/self/status").read_text().split(line)[1].split()[0])
+
+def run(engine, **changes):
+    small = {"group_size": 8, "actions": 1000, "correct": 100, "steps": 2, "record_every": 1}
+    config = RunConfig.preset("figure_matching", **{**small, **changes})
+    simulate(config, engine=engine, device="cpu")
+    return ENGINES[engine].bytes_needed(config)
+
+many_actions, many_draws = {"actions": 400_000}, {"group_size": 2**20}
+for engine in ("reference", "torch"):
+    run(engine)
+    for changes in (many_actions, {**many_actions, "correct": 300_000}, many_draws):
+        ctypes.CDLL(None).malloc_trim(0)
+        Path("/proc/self/clear_refs").write_text("5")  # the peak starts over
+        before = resident("VmRSS:")
+        needed = run(engine, **changes)
+        print(engine, needed, resident("VmHWM:") - before)
+"""
+
+
+@pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="only Linux tells and resets the peak")
+def test_the_memory_that_a_run_is_said_to_need_is_within_a_factor_of_two_of_its_peak():
+    printed = subprocess.run([sys.executable, "-c", PEAKS], capture_output=True, text=True, check=True).stdout
+    assert len(printed.splitlines()) == 6
+    for line in printed.splitlines():
+        _, needed, peak = line.split()
+        assert 0.5 < int(needed) / int(peak) < 2.0, line
+
+
+@pytest.mark.parametrize("engine", ["reference", "sparse", "torch"])
+def test_each_engine_refuses_what_it_cannot_hold(engine):
+    huge = run(2**30, actions=2**31 - 1, correct=2**30)
+    for call in (simulate, lambda config, **options: simulate_many([run(), config], **options)):
+        with pytest.raises(ValueError, match=rf"must fit in memory, got .* GB with engine '{engine}': pass") as refused:
+            call(huge, engine=engine, device="cpu")
+        assert "\n" not in str(refused.value)
+
+
+def test_no_more_processes_than_fit_in_memory(monkeypatch):
+    started = []
+
+    def run_jobs(jobs, processes, executor):
+        started.append(processes)
+        yield from (job() for job in jobs)
+
+    monkeypatch.setattr(engines, "run_jobs", run_jobs)
+    configs, needed = [run(seed=seed) for seed in range(4)], engine_reference.bytes_needed(run())
+    for memory, processes in ((None, 3), (10 * needed, 3), (2.5 * needed, 2), (needed, 1)):
+        monkeypatch.setattr(engines, "memory_in_bytes", lambda memory=memory: memory and int(memory))
+        assert len(simulate_many(configs, engine="reference", workers=3)) == 4
+        assert started[-1] == processes
+
+
 def test_memory_is_what_the_system_says():
     # MemTotal stands first, in KiB
     total = int(Path("/proc/meminfo").read_text().split()[1])
     assert engines.memory_in_bytes() == pytest.approx(1024 * total, rel=0.01)
+
+
+@pytest.mark.parametrize("call", [simulate, lambda config: simulate_many([run(), config])])
+def test_what_is_no_run_is_refused_in_one_line(call):
+    with pytest.raises(ValueError, match=r"a run must be a RunConfig, got 8: pass RunConfig\(group_size=\.\.\.\)"):
+        call(8)
 
 
 def test_more_rollouts_than_can_be_counted_are_refused():

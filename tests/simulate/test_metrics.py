@@ -2,20 +2,24 @@ import math
 
 import numpy as np
 import pytest
+import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
 from fgrpo.simulate import PolicyClass, PolicyConfig, RunConfig
 from fgrpo.simulate.metrics import (
+    GROUP_AVERAGES,
     GROUP_MEASURES,
-    GroupStatistics,
+    PolicyMeasures,
     entropy,
     group_metrics,
+    group_statistics,
     mass_change,
     policy_metrics,
 )
 from fgrpo.simulate.policy import softmax
 from fgrpo.simulate.updates import weighted_group
+from fgrpo.theory import retention
 from fgrpo.theory.finite_step import exact_mass_change
 from reference import simulation
 
@@ -32,6 +36,15 @@ def test_measures_equal_their_definitions(logits, start, correct):
     for name, value in expected.items():
         if name != "share_improved" or np.abs(close).min() > 1e-12:
             assert actual[name] == pytest.approx(value, rel=1e-9, abs=1e-12), name
+
+
+@given(logits=logits_9, start=logits_9, correct=st.integers(1, 8))
+def test_measures_of_retention_are_those_of_theory(logits, start, correct):
+    actual = policy_metrics(np.array(logits), np.array(start), correct)
+    before, after, of_correct = softmax(np.array(start)), softmax(np.array(logits)), np.arange(9) < correct
+    for name in ("retained_mass", "correct_overlap"):
+        assert actual[name] == pytest.approx(getattr(retention, name)(before, after, correct=of_correct), abs=1e-14)
+    assert actual["correct_entropy"] == pytest.approx(retention.correct_entropy(after, correct=of_correct), abs=1e-13)
 
 
 def test_the_start_retains_everything_exactly():
@@ -104,6 +117,28 @@ def test_the_change_of_mass_is_that_of_theory_at_every_size_of_step(scale):
         assert mass_change(p, step.copy(), inside) == pytest.approx(expected, rel=1e-12, abs=1e-300)
 
 
+@pytest.mark.parametrize("far", [1.0, 700.0, 5000.0])
+def test_an_action_without_probability_changes_no_mass_however_far_it_moves(far):
+    """As in theory; without the mask the far action would be the origin of the step, and the change 0 / 0."""
+    p, inside = np.array([0.5, 0.3, 0.2, 0.0]), np.array([True, False])
+    for sign in (1.0, -1.0):
+        step = np.array([0.1, -0.2, 0.3, sign * far])
+        expected = exact_mass_change(p, step, np.array([True, False, False, False]))
+        assert expected == pytest.approx(exact_mass_change(p[:3], step[:3], np.array([True, False, False])), rel=1e-14)
+        assert mass_change(p, step.copy(), inside) == pytest.approx(expected, rel=1e-12)
+        as_tensors = (torch.from_numpy(one) for one in (p, step.copy(), inside))
+        assert float(mass_change(*as_tensors, torch)) == pytest.approx(expected, rel=1e-12)
+
+
+def test_the_entropy_is_the_same_where_the_probabilities_are_given():
+    rng = np.random.default_rng(5)
+    for scale in (0.0, 1.0, 30.0, 2000.0):
+        logits = scale * rng.normal(size=50)
+        given = PolicyMeasures(np.zeros(50), 10)(logits, softmax(logits))
+        for name, value in PolicyMeasures(np.zeros(50), 10)(logits).items():
+            np.testing.assert_allclose(given[name], value, rtol=1e-12, atol=1e-14, err_msg=name)
+
+
 def test_a_tiny_change_of_mass_keeps_its_digits():
     """To first order sum_S p (dz - m): the difference of the two masses would have lost all digits."""
     p, step, inside = np.full(4, 0.25), np.array([3e-17, 0.0, 1e-17, 0.0]), np.array([True, True, False])
@@ -122,13 +157,14 @@ def test_a_mass_of_all_but_nothing_is_measured_without_errors():
         assert 0.0 <= measured(logits, [1] * 9, np.zeros(9))["leaf_tail_miss_probability"] < 1e-13
 
 
-def test_group_statistics_average_since_the_last_record():
-    groups = GroupStatistics(np.float64(0.0))
-    assert all(math.isnan(value) for value in groups.take().values())
-    for active, weight, distinct in ((True, 0.25, 3), (False, 1.0, 0), (True, 0.75, 1), (False, 0.0, 4)):
-        groups.add(active, weight, distinct)
-    assert groups.take() == {"active_share": 0.5, "mean_weight": 0.5, "distinct_correct": 2.0}
-    groups.add(False, 1.0, 2)
-    only_inactive = groups.take()
-    assert (only_inactive["active_share"], only_inactive["distinct_correct"]) == (0.0, 2.0)
-    assert math.isnan(only_inactive["mean_weight"])
+def test_group_statistics_are_means_the_weight_over_active_groups():
+    active, weight, distinct = np.array([[1.0, 0, 1, 0], [0] * 4]), np.array([[0.25, 1, 0.75, 0]] * 2), np.arange(8.0)
+    for means in (
+        group_statistics(active, weight, distinct.reshape(2, 4)),
+        group_statistics(*map(torch.from_numpy, (active, weight, distinct.reshape(2, 4)))),
+    ):
+        assert tuple(means) == GROUP_AVERAGES
+        assert list(means["active_share"]) == [0.5, 0.0]
+        assert list(means["distinct_correct"]) == [1.5, 5.5]
+        assert means["mean_weight"][0] == 0.5
+        assert math.isnan(means["mean_weight"][1])

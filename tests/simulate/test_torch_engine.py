@@ -24,7 +24,7 @@ from fgrpo.simulate import (
 )
 from fgrpo.simulate.config import PRESETS
 from fgrpo.simulate.policy import initial_logits, softmax
-from fgrpo.simulate.torch_draws import add_draws, random_words, step_keys
+from fgrpo.simulate.torch_draws import Sampler, ordered_uniforms, random_words, step_keys
 from fgrpo.simulate.torch_engine import batches, simulate_batch, simulate_torch, tail_miss_probability
 from fgrpo.simulate.trajectory import MEASURES
 from reference.simulation import RULES, goodness_of_fit
@@ -73,8 +73,8 @@ def draws(weights, group_size, *, groups, cumulative=None):
     """Counts of `groups` independent groups together."""
     counts = torch.zeros(groups, len(weights), dtype=torch.float64)
     sums = torch.cumsum(torch.from_numpy(weights), 0) if cumulative is None else cumulative
-    keys = torch.from_numpy(np.random.default_rng(5).integers(-(2**63), 2**63, size=groups))
-    add_draws(counts, sums.repeat(groups, 1), group_size, keys)
+    keys = torch.from_numpy(np.random.default_rng(5).integers(-(2**63), 2**63, size=(1, groups)))
+    Sampler([group_size] * groups, keys).add_group(counts, sums.repeat(groups, 1))
     assert (counts.sum(1) == group_size).all()
     return counts.numpy()
 
@@ -121,6 +121,21 @@ def test_joint_law_of_a_small_group_is_multinomial_in_one_part_or_several(monkey
     assert scipy.stats.chisquare(seen, np.array(exact) * 20_000).pvalue > FALSE_ALARM
 
 
+@pytest.mark.parametrize("draws", [1, 1000])
+def test_uniforms_are_ordered_below_one_and_fine(draws):
+    """Uniform down to the last bits, too: float32 would put all of the upper half on multiples of 2^-24."""
+    keys = torch.from_numpy(np.random.default_rng(7).integers(-(2**63), 2**63, size=(2000 // draws, 3)))
+    uniforms = ordered_uniforms(keys, 0, draws)
+    assert uniforms.dtype == torch.float64
+    assert (uniforms.diff(dim=-1) >= 0).all()
+    assert 0.0 <= uniforms.min() <= uniforms.max() < 1.0
+    assert scipy.stats.kstest(uniforms.flatten().numpy(), "uniform").pvalue > FALSE_ALARM
+    fine = (uniforms * 2.0**30).frac().flatten().numpy()
+    assert scipy.stats.kstest(fine, "uniform").pvalue > FALSE_ALARM
+    coarse = (uniforms.float().double() * 2.0**30).frac().flatten().numpy()
+    assert scipy.stats.kstest(coarse, "uniform").pvalue < FALSE_ALARM
+
+
 def test_impossible_actions_are_never_drawn():
     counts = draws(np.array([0.0, 3.0, 0.0, 1.0, 0.0]), 1000, groups=20)
     assert counts[:, [0, 2, 4]].sum() == 0.0
@@ -130,12 +145,12 @@ def test_impossible_actions_are_never_drawn():
 @pytest.mark.parametrize("rule", RULES)
 def test_with_the_same_draws_it_is_the_reference_engine(monkeypatch, rule):
     config = run(rule, record_every=1, seed=4)
-    keys, step = step_keys([config], config.steps), itertools.count()
+    sampler = Sampler([config.group_size], step_keys([config], config.steps))
 
     def sample_counts(probabilities, group_size, rng, cumulative):
         np.cumsum(probabilities, out=cumulative)
         counts = torch.zeros(1, probabilities.size, dtype=torch.float64)
-        add_draws(counts, torch.from_numpy(cumulative)[None], group_size, keys[next(step)])
+        sampler.add_group(counts, torch.from_numpy(cumulative)[None])
         return counts[0].numpy().astype(np.int64)
 
     monkeypatch.setattr(engine_reference, "sample_counts", sample_counts)
@@ -197,13 +212,14 @@ def test_batches_hold_runs_that_differ_in_group_size_gamma_and_seed_only():
         [(4, 2), (4, 2), (4, 300), (4, 300)],
     ]
     assert {len(part) for part in batches([run(actions=128_000, seed=s) for s in range(3)], "cpu")} == {1}
+    assert {len(part) for part in batches([run(group_size=2**17, seed=s) for s in range(3)], "cpu")} == {1}
     many = simulate_many(configs, engine="torch")
     assert [one.config for one in many] == configs
 
 
 def test_a_run_that_does_not_fit_on_the_gpu_is_refused_in_one_line(monkeypatch):
     monkeypatch.setattr(torch.cuda, "mem_get_info", lambda device: (10**6, 10**9))
-    assert [len(part) for part in batches([run(seed=seed) for seed in range(40)], "cuda")] == [19, 19, 2]
+    assert [len(part) for part in batches([run(seed=seed) for seed in range(40)], "cuda")] == [36, 4]
     with pytest.raises(ValueError, match=r"memory of the GPU, got one that needs .* of 0\.001 GB: ") as refused:
         batches([run(actions=128_000)], "cuda")
     assert "\n" not in str(refused.value)
@@ -271,6 +287,16 @@ def test_rules_that_replace_those_of_the_registries_are_few():
         "shrunk",
         "ema",
     }
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_run_is_bit_identical_alone_and_among_others_in_one_or_two_processes(workers):
+    configs = [run(group_size=n, seed=s, actions=40_000, steps=4) for n in (3, 700, 2, 40) for s in (0, 1)]
+    assert {len(part) for part in batches(configs, "cpu")} == {3, 2}
+    many = simulate_many(configs, engine="torch", device="cpu", workers=workers)
+    assert [(one.engine, one.device) for one in many] == [("torch", "cpu")] * len(configs)
+    for one, config in zip(many, configs, strict=True):
+        assert_same(one, simulate(config, engine="torch", device="cpu"))
 
 
 def test_a_sweep_by_this_engine_does_not_depend_on_the_processes(tmp_path):
