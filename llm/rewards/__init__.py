@@ -1,4 +1,4 @@
-"""Rewards in TRL's convention: f(prompts, completions, **columns) gives one float, or None where it has no say, per completion.
+"""Rewards in TRL's convention: f(prompts, completions, **columns) gives each completion a float, or None: no say.
 
 A completion is a text or a list of chat messages. `MathReward` judges mathematics, `exact_match` compares texts,
 `thresholded` turns any scorer into a success of 0 or 1. `REWARDS` has those that need no arguments, by name.
@@ -9,8 +9,8 @@ from functools import partial
 from types import MappingProxyType
 
 from fgrpo.llm.rewards.completions import RewardFunction, completion_text, last_box
-from fgrpo.llm.rewards.math_reward import MathReward
 from fgrpo.llm.rewards.matching import exact_match, thresholded
+from fgrpo.llm.rewards.math_reward import MathReward
 
 REWARDS: Mapping[str, Callable[[], RewardFunction]] = MappingProxyType(
     {

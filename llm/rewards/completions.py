@@ -51,16 +51,12 @@ def last_box(text: str) -> str | None:
 
     Source: this project.
     """
-    box = None
-    for box in _BOX.finditer(text):
-        pass
-    if box is None:
-        return None
+    begin = max((box.end() for box in _BOX.finditer(text)), default=len(text))
     depth = 1
-    for brace in _BRACE.finditer(text, box.end()):
+    for brace in _BRACE.finditer(text, begin):
         depth += {"{": 1, "}": -1}.get(brace.group(), 0)
         if depth == 0:
-            return text[box.end() : brace.start()]
+            return text[begin : brace.start()]
     return None
 
 

@@ -39,7 +39,7 @@ class MathReward:
     Raises:
         ValueError: If an argument is out of range, or math-verify is not installed.
 
-    Source: App. L (v2): rewards 1.0 / 0.0 by math-verify; the rules for boxes, limits and references are this project's.
+    Source: App. L (v2): rewards 1.0 / 0.0 by math-verify. The rules for boxes, limits and references: this project.
     """
 
     def __init__(

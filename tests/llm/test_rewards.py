@@ -96,7 +96,7 @@ WRONG = [
     ("12", ""),
     ("12", "\\boxed{\ud800}"),
     ("12", "\\boxed{" + "1" * 1_000_000 + "}"),
-    ("12", "\\boxed{" + "(" * 300 + "13" + ")" * 300 + "}"),
+    ("12", "\\boxed{" + "(" * 40 + "13" + ")" * 40 + "}"),
 ]
 
 
@@ -228,14 +228,14 @@ def test_math_reward_refuses() -> None:
     with pytest.raises(ValueError, match=r"^reward_wrong must be 0 or -1, got 0\.5: "):
         MathReward(reward_wrong=0.5)
     for limit in (0, -1.0, float("nan"), float("inf")):
-        with pytest.raises(ValueError, match="^time_limit must be finite and above 0, got "):
+        with pytest.raises(ValueError, match=r"^time_limit must be finite and above 0, got "):
             MathReward(time_limit=limit)
-    with pytest.raises(ValueError, match="^time_limit must be one number, got "):
+    with pytest.raises(ValueError, match=r"^time_limit must be one number, got "):
         MathReward(time_limit=[1.0, 2.0])  # type: ignore[arg-type]
     reward = MathReward(answer_column="solution")
-    with pytest.raises(ValueError, match="^math_reward needs the column 'solution', got answer, level: "):
+    with pytest.raises(ValueError, match=r"^math_reward needs the column 'solution', got answer, level: "):
         reward(None, ["x"], answer=["1"], level=[3])
-    with pytest.raises(ValueError, match="^column 'solution' must have one entry per completion, got 1 for 2: "):
+    with pytest.raises(ValueError, match=r"^column 'solution' must have one entry per completion, got 1 for 2: "):
         reward(None, ["x", "y"], solution=["1"])
     with pytest.raises(ValueError, match="got str for 1"):
         reward(None, ["x"], solution="1")
@@ -246,7 +246,7 @@ def test_child_that_cannot_start_is_an_error(monkeypatch: pytest.MonkeyPatch, tm
     program = tmp_path / "program.py"
     program.write_text("raise ImportError")
     monkeypatch.setattr("fgrpo.llm.rewards.math_worker._PROGRAM", program)
-    with pytest.raises(OSError, match="^the process that compares answers must start, got none: ") as caught:
+    with pytest.raises(OSError, match=r"^the process that compares answers must start, got none: ") as caught:
         score(MathReward(), ("1", r"\boxed{1}"))
     assert "\n" not in str(caught.value)
 
@@ -274,7 +274,7 @@ def test_exact_match() -> None:
     ]
     assert score(exact_match, *pairs) == [1.0] * 5 + [0.0] * 3 + [None] * 2
     assert pickle.loads(pickle.dumps(exact_match)) is exact_match
-    with pytest.raises(ValueError, match="^exact_match needs the column 'answer', got none: "):
+    with pytest.raises(ValueError, match=r"^exact_match needs the column 'answer', got none: "):
         exact_match(None, ["x"])
 
 
@@ -310,17 +310,17 @@ def test_thresholded_refuses() -> None:
         return [1.0]
 
     for value in (float("nan"), float("inf")):
-        with pytest.raises(ValueError, match="^threshold must be finite, got "):
+        with pytest.raises(ValueError, match=r"^threshold must be finite, got "):
             thresholded(partial_credit, value)
-    with pytest.raises(ValueError, match="^threshold must be one number, got "):
+    with pytest.raises(ValueError, match=r"^threshold must be one number, got "):
         thresholded(partial_credit, [1.0])  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="^reward_wrong must be 0 or -1, got 1: "):
+    with pytest.raises(ValueError, match=r"^reward_wrong must be 0 or -1, got 1: "):
         thresholded(partial_credit, 1.0, reward_wrong=1)
-    with pytest.raises(ValueError, match="^scorer must be a function, got 'x': "):
+    with pytest.raises(ValueError, match=r"^scorer must be a function, got 'x': "):
         thresholded("x", 1.0)  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="^scorer must be synchronous, got "):
+    with pytest.raises(ValueError, match=r"^scorer must be synchronous, got "):
         thresholded(later, 1.0)
-    with pytest.raises(ValueError, match="^<lambda> must score each of 2 completions, got 1 scores: "):
+    with pytest.raises(ValueError, match=r"^<lambda> must score each of 2 completions, got 1 scores: "):
         thresholded(lambda prompts, completions: [1.0], 1.0)(None, ["a", "b"])
-    with pytest.raises(ValueError, match="^overlap needs the column 'answer', got none: "):
+    with pytest.raises(ValueError, match=r"^overlap needs the column 'answer', got none: "):
         thresholded(overlap, 1.0, columns=["answer"])(None, ["a"])
