@@ -115,7 +115,4 @@ def _number(name: str, given: float | None, settings: Mapping[str, Any], default
     value = settings.get(name, default) if given is None else given
     if value is None:
         raise ValueError(f"{name} must be given, got none: add +algorithm.{name}=0.5 to verl's command line")
-    number = rule(name, value, f"pass one number as +algorithm.{name}")
-    if number.ndim != 0:
-        raise ValueError(f"{name} must be one number, got {check.shown(value)}: pass one as +algorithm.{name}")
-    return float(number)
+    return check.scalar(name, rule(name, value, f"pass one number as +algorithm.{name}"))

@@ -22,7 +22,7 @@ from verl.utils.import_utils import load_extern_object
 from fgrpo.llm.verl_focal import focal_grpo
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
-from reference.focal_advantages import focal_advantages
+from reference.score_advantages import score_advantages
 
 SETTINGS = ["algorithm.adv_estimator=focal_grpo", "+algorithm.focal_gamma=0.5"]
 
@@ -65,7 +65,7 @@ def check_through_verl() -> None:
             {"token_level_rewards": rewards, "response_mask": mask}, non_tensors={"uid": prompts}
         )
         done = compute_advantage(data, adv_estimator=algorithm.adv_estimator, gamma=algorithm.gamma, config=algorithm)
-        expected = torch.tensor(focal_advantages(scores, list(prompts), 0.5))[:, None] * mask
+        expected = torch.tensor(score_advantages(scores, list(prompts), 0.5))[:, None] * mask
         torch.testing.assert_close(done.batch["advantages"], expected, rtol=1e-5, atol=1e-6, check_dtype=False)
         torch.testing.assert_close(done.batch["returns"], done.batch["advantages"], rtol=0, atol=0)
 

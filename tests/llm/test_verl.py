@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from fgrpo.llm import verl_plugin, verl_score
 from fgrpo.llm.verl_focal import focal_grpo
-from reference.focal_advantages import focal_advantages
+from reference.score_advantages import score_advantages
 
 ROOT = Path(__file__).parents[2]
 TOKENS = 4
@@ -59,7 +59,7 @@ def test_equals_the_reference(
     scores = [score if score is None or not signed else 2 * score - 1 for _, score in rollouts]
     config = {"focal_gamma": gamma, "norm_adv_by_std_in_grpo": normalise, "gamma": 1.0, "use_kl_in_reward": False}
     found = by_estimator(scores, prompts, **config)
-    assert found == pytest.approx(focal_advantages(scores, prompts, gamma, normalise=normalise), abs=2e-6)
+    assert found == pytest.approx(score_advantages(scores, prompts, gamma, normalise=normalise), abs=2e-6)
 
 
 PROMPTS = list("abacbabcab")  # interleaved: a four times, b four times, c twice
@@ -68,11 +68,11 @@ SCORES: list[float | None] = [1, 1, 1, 0, 0, 0, 0, 1, 1, 0]
 
 def test_the_reference_would_notice_wrong_weights() -> None:
     found = by_estimator(SCORES, PROMPTS, focal_gamma=1.0)
-    right = focal_advantages(SCORES, PROMPTS, 1.0)
+    right = score_advantages(SCORES, PROMPTS, 1.0)
     assert found == pytest.approx(right, abs=2e-6)
-    overall = [a * 0.5 for a in focal_advantages(SCORES, PROMPTS, 0.0)]  # the batch's success rate for every group
-    contiguous = focal_advantages(SCORES, sorted(PROMPTS), 1.0)  # groups taken for contiguous
-    for wrong in (focal_advantages(SCORES, PROMPTS, 0.0), focal_advantages(SCORES, PROMPTS, 2.0), overall, contiguous):
+    overall = [a * 0.5 for a in score_advantages(SCORES, PROMPTS, 0.0)]  # the batch's success rate for every group
+    contiguous = score_advantages(SCORES, sorted(PROMPTS), 1.0)  # groups taken for contiguous
+    for wrong in (score_advantages(SCORES, PROMPTS, 0.0), score_advantages(SCORES, PROMPTS, 2.0), overall, contiguous):
         assert found != pytest.approx(wrong, abs=0.05)
 
 
@@ -89,7 +89,7 @@ def test_both_codings_of_success_have_the_same_weights() -> None:
     # a threshold that takes a partial score for a success
     partial: list[float | None] = [0.5, 0.5, 0.0, 1.0]
     assert by_estimator(partial, list("aaaa"), focal_gamma=1.0, success_threshold=0.4) == pytest.approx(
-        focal_advantages(partial, list("aaaa"), 1.0, threshold=0.4), abs=2e-6
+        score_advantages(partial, list("aaaa"), 1.0, threshold=0.4), abs=2e-6
     )
 
 
@@ -115,7 +115,7 @@ def test_corners() -> None:
         ({"gamma": 1.0}, "focal_gamma must be given, got none: "),
         ({"focal_gamma": -1.0}, "focal_gamma must be finite and at least 0, got -1.0: "),
         ({"focal_gamma": math.nan}, "focal_gamma must be finite and at least 0, got nan: "),
-        ({"focal_gamma": [0.5, 1.0]}, "focal_gamma must be one number, got [0.5, 1.0]: "),
+        ({"focal_gamma": [0.5, 1.0]}, "focal_gamma must be one number, got an array of shape (2,): "),
         ({"focal_gamma": "half"}, "focal_gamma must be a real number"),
         ({"focal_gamma": 1.0, "success_threshold": math.inf}, "success_threshold must be finite, got inf: "),
         ({"focal_gamma": 1.0, "use_kl_in_reward": True}, "use_kl_in_reward must be off, got True: "),
