@@ -1,6 +1,5 @@
 """The one reader of per-prompt count files: how many samples each prompt had, and how many of them were correct."""
 
-import csv
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -13,6 +12,8 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from fgrpo.rows import Row, csv_rows, cut, json_object, short
+
 COLUMN_NAMES = {
     "prompt": ("prompt", "prompt_id", "id", "problem_id"),
     "samples": ("samples", "n"),
@@ -22,8 +23,6 @@ COLUMN_NAMES = {
 
 _WHOLE = re.compile(r"[+-]?[0-9]+(\.0*)?")
 _LARGEST = 2**53  # the largest count that all of float64 arithmetic keeps exact
-
-Row = Mapping[str, Any]
 
 
 def read_counts(path: str | PathLike[str]) -> pd.DataFrame:
@@ -70,37 +69,14 @@ def read_counts(path: str | PathLike[str]) -> pd.DataFrame:
 
 def _read_csv(file: Path) -> tuple[list[Row], list[str]]:
     with file.open(newline="", encoding="utf-8-sig") as stream:
-        lines = csv.reader(stream, strict=True, skipinitialspace=True)
-        try:
-            header = [name.strip() for name in next(lines, [])]
-            rows: list[Row] = []
-            for cells in lines:
-                if cells and len(cells) != len(header):
-                    raise ValueError(
-                        f"line {lines.line_num} must have {len(header)} cells like the header, got {len(cells)}: "
-                        "quote cells that contain commas"
-                    )
-                if cells:
-                    rows.append(dict(zip(header, (cell.strip() for cell in cells), strict=True)))
-        except csv.Error as error:
-            raise ValueError(f"line {lines.line_num} must be CSV, got damage ({error}): repair the quotes") from None
-    return rows, header
+        header, rows = csv_rows(stream)
+        return list(rows), header
 
 
 def _read_jsonl(file: Path) -> tuple[list[Row], list[str]]:
     with file.open(encoding="utf-8-sig") as stream:
-        rows = [_json_object(text, f"line {number}") for number, text in enumerate(stream, 1) if text.strip()]
+        rows = [json_object(text, f"line {number}", "prompt") for number, text in enumerate(stream, 1) if text.strip()]
     return rows, _keys(rows)
-
-
-def _json_object(text: str, place: str) -> Row:
-    try:
-        value = json.loads(text)
-    except ValueError:
-        value = None
-    if not isinstance(value, dict):
-        raise ValueError(f"{place} must be a JSON object, got {_short(text.strip())}: write one object per prompt")
-    return value
 
 
 def _read_json(file: Path) -> tuple[list[Row], list[str]]:
@@ -112,9 +88,7 @@ def _read_json(file: Path) -> tuple[list[Row], list[str]]:
             f"line {error.lineno} must be JSON, got damage ({error.msg}): use .jsonl for one object a line"
         ) from None
     if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
-        raise ValueError(
-            f"content must be one array of JSON objects, got {_short(text.strip())}: one object per prompt"
-        )
+        raise ValueError(f"content must be one array of JSON objects, got {short(text.strip())}: one object per prompt")
     return rows, _keys(rows)
 
 
@@ -125,7 +99,7 @@ def _read_parquet(file: Path) -> tuple[list[Row], list[str]]:
             wanted = [name for name in found if any(name in names for names in COLUMN_NAMES.values())]
             return parquet.read(columns=wanted).to_pylist(), found
     except (pa.ArrowException, OSError) as error:
-        raise ValueError(f"content must be parquet, got damage ({_short(str(error))}): write it again") from None
+        raise ValueError(f"content must be parquet, got damage ({short(str(error))}): write it again") from None
 
 
 _READERS: dict[str, Callable[[Path], tuple[list[Row], list[str]]]] = {
@@ -140,15 +114,6 @@ def _keys(rows: Sequence[Row]) -> list[str]:
     return list(dict.fromkeys(key for row in rows for key in row))
 
 
-def _short(text: str) -> str:
-    """The start of a text as a literal: one line, whatever it contains."""
-    return repr(_cut(text))
-
-
-def _cut(text: str) -> str:
-    return text if len(text) <= 60 else text[:57] + "..."
-
-
 def _columns(found: Sequence[str]) -> dict[str, str]:
     """The file's name of each column that it has."""
     columns = {}
@@ -159,7 +124,7 @@ def _columns(found: Sequence[str]) -> dict[str, str]:
         if present:
             columns[column] = present[0]
         elif column != "prompt" and found:
-            listed = ", ".join(map(_short, found))
+            listed = ", ".join(map(short, found))
             raise ValueError(f"{column} must be a column, got {listed}: name it {' or '.join(names)}")
     return columns
 
@@ -173,7 +138,7 @@ def _table(rows: Sequence[Row], columns: Mapping[str, str]) -> pd.DataFrame:
         prompt = _prompt(row.get(columns["prompt"]), number) if "prompt" in columns else str(number)
         if prompt in prompts:
             raise ValueError(
-                f"prompt in row {number} must be new, got {_short(prompt)} of row {prompts[prompt]}: add their counts"
+                f"prompt in row {number} must be new, got {short(prompt)} of row {prompts[prompt]}: add their counts"
             )
         prompts[prompt] = number
         samples.append(_whole(row.get(columns["samples"]), f"samples in row {number}", 1))
@@ -190,7 +155,7 @@ def _table(rows: Sequence[Row], columns: Mapping[str, str]) -> pd.DataFrame:
 def _prompt(value: Any, number: int) -> str:
     if value is None or value == "" or value != value:  # nan alone differs from itself
         raise ValueError(
-            f"prompt in row {number} must be an identifier, got {_cut(repr(value))}: name it, or drop the column"
+            f"prompt in row {number} must be an identifier, got {cut(repr(value))}: name it, or drop the column"
         )
     return str(value)
 
@@ -203,6 +168,6 @@ def _whole(value: Any, place: str, minimum: int) -> int:
     elif (isinstance(value, int) and not isinstance(value, bool)) or (isinstance(value, float) and value.is_integer()):
         count = int(value)
     if count is None or not minimum <= count <= _LARGEST:
-        got = _short(value) if isinstance(value, str) else _cut(repr(value))
+        got = short(value) if isinstance(value, str) else cut(repr(value))
         raise ValueError(f"{place} must be a whole number of at least {minimum}, got {got}: count samples, not shares")
     return count
