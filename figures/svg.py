@@ -6,25 +6,16 @@ from contextlib import contextmanager
 from html import escape
 from io import StringIO
 
-import matplotlib
+import matplotlib.style
 from matplotlib.figure import Figure
 
-from fgrpo.figures.style import figure_style
-
-_INK = "#010203"  # no figure uses it for anything else: it becomes the colour of the page's text
-_PAGE = {
-    **dict.fromkeys(("text.color", "axes.edgecolor", "axes.labelcolor", "xtick.color", "ytick.color"), _INK),
-    **dict.fromkeys(("figure.facecolor", "axes.facecolor", "savefig.facecolor"), "none"),
-    "grid.color": "#88888855",
-    "legend.labelcolor": _INK,
-    "svg.hashsalt": "fgrpo",  # the same figure gives the same bytes
-}
+_INK = "#010203"  # of page.mplstyle; no figure uses it for anything else: it becomes the colour of the page's text
 
 
 @contextmanager
 def page_style() -> Iterator[None]:
     """Context manager and decorator: the toolkit's style, with text and axes in the colour of the page's text."""
-    with figure_style(), matplotlib.rc_context(_PAGE):
+    with matplotlib.style.context(["fgrpo.figures.fgrpo", "fgrpo.figures.page"], after_reset=True):
         yield
 
 

@@ -1,6 +1,6 @@
 """A diagnosis as one HTML page: plots as inline SVG, tables beside them, no script, nothing from the network."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from html import escape
 from math import isnan
 from pathlib import Path
@@ -180,7 +180,7 @@ def _figure(heading: str, svg: str, caption: str) -> list[str]:
     return [f"<h2>{escape(heading)}</h2>", f"<figure>{svg}<figcaption>{escape(caption)}</figcaption></figure>"]
 
 
-def _sequence(title: str, values: Sequence[float]) -> str:
+def _sequence(title: str, values: Iterable[float]) -> str:
     """A sentence with the values of a curve, for readers who do not see it."""
     return f"{title}: {', '.join('no value' if isnan(value) else f'{value:.2f}' for value in values)}."
 

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from fgrpo.diagnosis.model import Band, LoggedWeights, Strength, WhatIf
-from fgrpo.diagnosis.rollouts import Rollouts
+from fgrpo.diagnosis.rollouts import IntArray, Rollouts
 from fgrpo.theory._validation import FloatArray
 from fgrpo.theory.advantages import mean_advantage_magnitude
 from fgrpo.theory.weights import focal_weight
@@ -101,7 +101,7 @@ def logged_weights(rollouts: Rollouts) -> LoggedWeights | None:
     return LoggedWeights(groups, mean, gamma, error, renormalised, source, difference, verdict)
 
 
-def _fit(weight: FloatArray, rate: FloatArray, step: FloatArray) -> tuple[float, float, str, bool]:
+def _fit(weight: FloatArray, rate: FloatArray, step: IntArray) -> tuple[float, float, str, bool]:
     if np.abs(weight - 1.0).max() <= _TOLERANCE:
         return 0.0, float(np.abs(weight - 1.0).max()), "no weight", False
     x, y = np.log1p(-rate), np.log(weight)
