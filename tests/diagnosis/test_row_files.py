@@ -143,6 +143,15 @@ def test_group_columns_and_sizes(tmp_path: Path) -> None:
     assert named.rows_G.tolist() == [2, 2, 2, 2]
 
 
+def test_an_answer_column_that_is_the_reference_is_no_answer(tmp_path: Path) -> None:
+    rows, _ = made_up()
+    found = judge(write(tmp_path, "run.jsonl", [row | {"answer": row["prompt_id"]} for row in rows]))
+    assert (found.answer, found.layout.text_column) == ("none", None)
+    assert "answer_is_reference" in {note.code for note in found.notes}
+    right = [row | {"answer": row["prompt_id"], "reward": 1.0} for row in rows]  # equal, but nothing was wrong
+    assert judge(write(tmp_path, "right.jsonl", right)).answer == "text"
+
+
 def test_truncated_rollouts(tmp_path: Path) -> None:
     rows, _ = made_up()
     some = judge(write(tmp_path, "some.jsonl", [row | {"truncated": row["step"] == 0} for row in rows]))
@@ -228,6 +237,7 @@ def test_rows_that_are_not_as_they_should_be(tmp_path: Path, rows: list[dict[str
         ("run.jsonl", b'{"id": 1, "step": 0, "reward": 1}\nnonsense\n{}\n', r"line 2 must be a JSON object"),
         ("run.csv", b"id,step,reward\na,0,1\na,0\nb,0,1\n", r"line 3 must have 3 cells like the header, got 2"),
         ("run.csv", b'id,step,reward\n"a,0,1\n', r"must be CSV, got damage"),
+        ("run.jsonl", b'{"id": ' + b"[" * 100_000, r"must hold flat rows, got JSON nested too deeply"),
         ("run.csv", b"", r"at least one rollout must be there"),
         ("run.csv", b"id,step,reward\n", r"at least one rollout must be there"),
         ("run.csv", b"id,step,reward\n\xff\xfe,0,1\n", r"must be UTF-8 text"),

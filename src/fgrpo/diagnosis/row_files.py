@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -143,50 +143,63 @@ def read_rows(files: Sequence[Path], reading: Reading) -> Rollouts:
 
     Source: this project.
     """
-    table, unreadable, partial, empty = _Table(), [], 0, 0
-    named: _Columns | None = None
-    for file in sorted(files, key=_natural):
-        try:
-            found, rows, cut = _open(file)
-        except (pa.ArrowException, OSError) as error:
-            unreadable.append(f"{file.name} ({short(str(error))})")
-            continue
-        except UnicodeDecodeError:
-            raise ValueError(f"{file.name} must be UTF-8 text, got other bytes: convert its encoding") from None
-        except ValueError as error:
-            raise ValueError(f"{file.name}: {error}") from None
-        partial += cut
-        empty += not found
-        if not found:
-            continue
-        try:
-            named = named or _Columns.of(found, reading)
-            for number, row in enumerate(rows, 1):
-                table.add(row, named, f"row {number}")
-        except UnicodeDecodeError:
-            raise ValueError(f"{file.name} must be UTF-8 text, got other bytes: convert its encoding") from None
-        except ValueError as error:
-            raise ValueError(f"{file.name}: {error}") from None
-    if named is None or not table.step:
-        why = f"; unreadable: {', '.join(unreadable)}" if unreadable else ""
-        raise ValueError(f"at least one rollout must be there, got none in {len(files)} files{why}: check the path")
-    rows_R = table.rows()
+    files = sorted(files, key=_natural)
+    table, named, notes = _read_all(files, reading)
+    rows = table.rows()
+    if named.text == "answer" and _is_the_reference(rows, reading.success_threshold):
+        none = np.full_like(rows.text_R, NO_ANSWER)
+        rows, named = replace(rows, boxed_R=none, text_R=none), replace(named, text=None)
+        text = (
+            "Column 'answer' is the same for right and wrong rollouts of each prompt: taken for the reference answer."
+        )
+        notes.append(Note("answer_is_reference", 0, text))
     grouping = equal_keys(
-        np.array(table.key, np.int64), rows_R.step_R, reading.group_size, named_groups=named.group is not None
+        np.array(table.key, np.int64), rows.step_R, reading.group_size, named_groups=named.group is not None
     )
     rule = ROW_RULE if named.group is None else ROW_RULE_COLUMN.replace("group column", f"{named.group!r}")
     layout = Layout(
         kind="rows",
-        files=len(files) - len(unreadable) - empty,
+        files=len(files) - sum(note.count for note in notes if note.code in ("unreadable_files", "empty_files")),
         rule=ROW_RULE_SIZE.replace("N of", f"{reading.group_size} of") if reading.group_size else rule,
         group_size=grouping.group_size,
         success_column=named.success,
         success_threshold=reading.success_threshold,
         text_column=named.text,
     )
-    notes = [*_file_notes(unreadable, partial, empty), *grouping.notes]
-    truncated = _share_by_step(rows_R.step_R, np.array(table.truncated, np.float64))
-    return Rollouts.of(rows_R, grouping.group_R, layout, notes, truncated)
+    truncated = _share_by_step(rows.step_R, np.array(table.truncated, np.float64))
+    return Rollouts.of(rows, grouping.group_R, layout, [*notes, *grouping.notes], truncated)
+
+
+def _read_all(files: Sequence[Path], reading: Reading) -> tuple[_Table, _Columns, list[Note]]:
+    """The rows of all files, the columns that the first with rows has, and what was noted of the files."""
+    table, unreadable, partial, empty = _Table(), [], 0, 0
+    named: _Columns | None = None
+    for file in files:
+        try:
+            found, rows, cut = _open(file)
+            partial += cut
+            empty += not found
+            if found:
+                named = named or _Columns.of(found, reading)
+                for number, row in enumerate(rows, 1):
+                    table.add(row, named, f"row {number}")
+        except (pa.ArrowException, OSError) as error:
+            unreadable.append(f"{file.name} ({short(str(error))})")
+        except (ValueError, RecursionError) as error:
+            raise _fault(file, error) from None
+    if named is None or not table.step:
+        why = f"; unreadable: {', '.join(unreadable)}" if unreadable else ""
+        raise ValueError(f"at least one rollout must be there, got none in {len(files)} files{why}: check the path")
+    return table, named, _file_notes(unreadable, partial, empty)
+
+
+def _fault(file: Path, error: ValueError | RecursionError) -> ValueError:
+    """The error of a file in one line that names it."""
+    if isinstance(error, UnicodeDecodeError):
+        return ValueError(f"{file.name} must be UTF-8 text, got other bytes: convert its encoding")
+    if isinstance(error, RecursionError):
+        return ValueError(f"{file.name} must hold flat rows, got JSON nested too deeply: write one object per rollout")
+    return ValueError(f"{file.name}: {error}")
 
 
 def _natural(file: Path) -> list[tuple[int, str]]:
@@ -235,10 +248,14 @@ def _all_but_last(lines: Iterator[str]) -> Iterator[str]:
 
 def _ends_within_a_row(file: Path) -> bool:
     """Whether the last line has no end and is no whole row: more of it is to come."""
+    with file.open("rb") as stream:
+        stream.seek(max(file.stat().st_size - 1, 0))
+        if stream.read() in (b"", b"\n", b"\r"):
+            return False
     first = last = ""
     for line in _lines(file):
         first, last = first or line, line
-    if not last or last.endswith(("\n", "\r")) or first is last:
+    if first is last:
         return False
     try:
         if file.suffix.lower() == ".csv":
@@ -254,6 +271,17 @@ def _parquet_rows(parquet: pq.ParquetFile, names: list[str]) -> Iterator[Row]:
     for batch in parquet.iter_batches(batch_size=_BATCH, columns=names):
         rows: list[dict[str, Any]] = batch.to_pylist()
         yield from rows
+
+
+def _is_the_reference(rows: Rows, threshold: float) -> bool:
+    """Whether the text never differs between rollouts of a prompt although some are right and some wrong."""
+    prompts = len(rows.prompts)
+    lowest, highest = np.full(prompts, np.iinfo(np.int64).max), np.full(prompts, NO_ANSWER)
+    np.minimum.at(lowest, rows.prompt_R, rows.text_R)
+    np.maximum.at(highest, rows.prompt_R, rows.text_R)
+    right = np.bincount(rows.prompt_R, rows.reward_R > threshold, prompts)
+    mixed = (right > 0) & (right < np.bincount(rows.prompt_R, minlength=prompts))
+    return bool(mixed.any() and (lowest == highest).all())
 
 
 def _share_by_step(step_R: IntArray, truncated_R: FloatArray) -> dict[int, float]:
