@@ -7,6 +7,8 @@ from typing import Any
 
 Row = Mapping[str, Any]
 
+csv.field_size_limit(2**31 - 1)  # Python's own limit, 131,072, is less than a long completion
+
 
 def csv_rows(lines: Iterable[str]) -> tuple[list[str], Iterator[Row]]:
     """Header and rows of a CSV text; cells are stripped, empty lines left out.

@@ -185,6 +185,12 @@ def test_a_csv_row_that_is_being_written_and_one_that_is_whole(tmp_path: Path) -
     assert not run.notes
 
 
+def test_long_completions_in_a_csv(tmp_path: Path) -> None:
+    path = tmp_path / "run.csv"
+    path.write_text("id,step,reward,completion\n" + f"a,0,1,{'x' * 200_000}\n" * 2)
+    assert read(path).correct_G.tolist() == [2]
+
+
 def test_unreadable_and_empty_files_in_a_folder(tmp_path: Path) -> None:
     rows, _ = made_up()
     write(tmp_path, "1.parquet", rows)
@@ -238,6 +244,7 @@ def test_rows_that_are_not_as_they_should_be(tmp_path: Path, rows: list[dict[str
         ("run.csv", b"id,step,reward\na,0,1\na,0\nb,0,1\n", r"line 3 must have 3 cells like the header, got 2"),
         ("run.csv", b'id,step,reward\n"a,0,1\n', r"must be CSV, got damage"),
         ("run.jsonl", b'{"id": ' + b"[" * 100_000, r"must hold flat rows, got JSON nested too deeply"),
+        ("run.csv", b"id,step,reward,reward\na,0,1,0\n", r"columns must have different names, got 'reward' twice"),
         ("run.csv", b"", r"at least one rollout must be there"),
         ("run.csv", b"id,step,reward\n", r"at least one rollout must be there"),
         ("run.csv", b"id,step,reward\n\xff\xfe,0,1\n", r"must be UTF-8 text"),

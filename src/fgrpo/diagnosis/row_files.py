@@ -53,6 +53,8 @@ class _Columns:
         def maybe(names: Sequence[str]) -> str | None:
             return next((name for name in names if name in found), None)
 
+        if twice := [name for name in found if found.count(name) > 1]:
+            raise ValueError(f"columns must have different names, got {short(twice[0])} twice: rename or drop one")
         candidates = [name for name in SUCCESS_NAMES if name in found]
         success = (
             columns.named("--success-column", reading.success_column, found)
