@@ -2,13 +2,15 @@
 
 import csv
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from os import PathLike
 from pathlib import Path
 from typing import Any
 
 Row = Mapping[str, Any]
 Table = tuple[list[Row], list[str]]
+
+csv.field_size_limit(2**31 - 1)  # Python's own limit, 131,072, is less than a long completion
 
 
 def read_records(path: str | PathLike[str], kind: str, only: Iterable[str] | None = None) -> Table:
@@ -49,6 +51,57 @@ def read_records(path: str | PathLike[str], kind: str, only: Iterable[str] | Non
         raise ValueError(f"{str(file)!r}: {error}") from None
 
 
+def csv_rows(lines: Iterable[str]) -> tuple[list[str], Iterator[Row]]:
+    """Header and rows of a CSV text; cells are stripped, empty lines left out.
+
+    Raises:
+        ValueError: If quotes are damaged, or (while iterating) a row is not as long as the header.
+
+    Source: this project.
+    """
+    cells_of = csv.reader(lines, strict=True, skipinitialspace=True)
+    try:
+        header = [name.strip() for name in next(cells_of, [])]
+    except csv.Error as error:
+        raise _damaged_csv(cells_of.line_num, error) from None
+
+    def rows() -> Iterator[Row]:
+        try:
+            for cells in cells_of:
+                if cells and len(cells) != len(header):
+                    raise ValueError(
+                        f"line {cells_of.line_num} must have {len(header)} cells like the header, got {len(cells)}: "
+                        "quote cells that contain commas"
+                    )
+                if cells:
+                    yield dict(zip(header, (cell.strip() for cell in cells), strict=True))
+        except csv.Error as error:
+            raise _damaged_csv(cells_of.line_num, error) from None
+
+    return header, rows()
+
+
+def _damaged_csv(line: int, error: csv.Error) -> ValueError:
+    return ValueError(f"line {line} must be CSV, got damage ({error}): repair the quotes")
+
+
+def json_object(text: str, place: str, one_per: str) -> Row:
+    """The JSON object in a text.
+
+    Raises:
+        ValueError: If it is no JSON object; the line names the place and says to write one object per `one_per`.
+
+    Source: this project.
+    """
+    try:
+        value = json.loads(text)
+    except ValueError:
+        value = None
+    if not isinstance(value, dict):
+        raise ValueError(f"{place} must be a JSON object, got {literal(text.strip())}: write one object per {one_per}")
+    return value
+
+
 def literal(text: str) -> str:
     """The start of a text as a literal: one line, whatever it contains."""
     return repr(cut(text))
@@ -61,37 +114,14 @@ def cut(text: str) -> str:
 
 def _read_csv(file: Path, only: frozenset[str] | None) -> Table:
     with file.open(newline="", encoding="utf-8-sig") as stream:
-        lines = csv.reader(stream, strict=True, skipinitialspace=True)
-        try:
-            header = [name.strip() for name in next(lines, [])]
-            rows: list[Row] = []
-            for cells in lines:
-                if cells and len(cells) != len(header):
-                    raise ValueError(
-                        f"line {lines.line_num} must have {len(header)} cells like the header, got {len(cells)}: "
-                        "quote cells that contain commas"
-                    )
-                if cells:
-                    rows.append(dict(zip(header, (cell.strip() for cell in cells), strict=True)))
-        except csv.Error as error:
-            raise ValueError(f"line {lines.line_num} must be CSV, got damage ({error}): repair the quotes") from None
-    return rows, header
+        header, rows = csv_rows(stream)
+        return list(rows), header
 
 
 def _read_jsonl(file: Path, only: frozenset[str] | None) -> Table:
     with file.open(encoding="utf-8-sig") as stream:
-        rows = [_json_object(text, f"line {number}") for number, text in enumerate(stream, 1) if text.strip()]
+        rows = [json_object(text, f"line {number}", "prompt") for number, text in enumerate(stream, 1) if text.strip()]
     return rows, _keys(rows)
-
-
-def _json_object(text: str, place: str) -> Row:
-    try:
-        value = json.loads(text)
-    except ValueError:
-        value = None
-    if not isinstance(value, dict):
-        raise ValueError(f"{place} must be a JSON object, got {literal(text.strip())}: write one object per prompt")
-    return value
 
 
 def _read_json(file: Path, only: frozenset[str] | None) -> Table:
