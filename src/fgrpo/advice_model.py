@@ -1,9 +1,9 @@
 """The numbers of an advice: frozen dataclasses. Words are put to them in `advice_text`."""
 
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from math import isfinite
 from typing import Any
+
+from fgrpo.words import plain
 
 REGIMES = ("inactive", "miss-prone", "covered")
 """Names that `fgrpo.theory.risk.tail_miss_regime` gives, from small group sizes to large ones."""
@@ -180,13 +180,5 @@ class Advice:
 
     def to_dict(self) -> dict[str, Any]:
         """The advice as dicts, lists, texts and numbers for JSON: None for numbers that are infinite or undefined."""
-        plain: dict[str, Any] = _plain(asdict(self))
-        return plain
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, Mapping):
-        return {key: _plain(item) for key, item in value.items()}
-    if isinstance(value, tuple):
-        return [_plain(item) for item in value]
-    return None if isinstance(value, float) and not isfinite(value) else value
+        numbers: dict[str, Any] = plain(asdict(self))
+        return numbers

@@ -1,15 +1,9 @@
 """An advice in plain words, legible at 100 columns."""
 
-from collections.abc import Iterable, Sequence
 from math import isfinite, isinf, isnan
-from textwrap import fill
 
 from fgrpo.advice_model import Advice, Focal, PromptRisk, PromptsRisk
-
-WIDTH = 100
-
-_LONGEST_NAME = 36
-_LONGEST_WHOLE = 10**12
+from fgrpo.words import name, percent, short, table, words
 
 _MEANING = {
     "inactive": "Groups of this size are often all right or all wrong. A larger group, up to the peak, is active more "
@@ -48,22 +42,22 @@ def advice_text(advice: Advice) -> str:
 def _prompt(risk: PromptRisk, n: int, level: float) -> list[str]:
     mu, tau = risk.success_rate, risk.rare_mass
     lines = [
-        _words(
-            f"One prompt: success rate {_short(mu)}, rare mass {_short(tau)}, groups of N = {n} independent rollouts. "
+        words(
+            f"One prompt: success rate {short(mu)}, rare mass {short(tau)}, groups of N = {n} independent rollouts. "
             "The rare mass is your assumption: nothing here measures it."
         ),
         "",
-        f"Regime at N = {n}: {risk.regime} (level {_short(level)})",
-        f"  Pr(active)      {_short(risk.active_probability):>10}   some rollouts right, some wrong",
-        f"  Pr(tail miss)   {_short(risk.tail_miss_probability):>10}   active, and no rollout in the rare region",
+        f"Regime at N = {n}: {risk.regime} (level {short(level)})",
+        f"  Pr(active)      {short(risk.active_probability):>10}   some rollouts right, some wrong",
+        f"  Pr(tail miss)   {short(risk.tail_miss_probability):>10}   active, and no rollout in the rare region",
     ]
     if isnan(risk.peak_group_size):
         why = "every correct rollout is rare" if 0 < mu < 1 else "all rollouts are right" if mu else "none is right"
-        return [*lines, _words(f"No group size has a tail miss: {why}.", "  ")]
+        return [*lines, words(f"No group size has a tail miss: {why}.", "  ")]
     return [
         *lines,
-        _words(_MEANING[risk.regime], "  "),
-        *(_words(line, "  ") for line in _over_group_sizes(risk, level)),
+        words(_MEANING[risk.regime], "  "),
+        *(words(line, "  ") for line in _over_group_sizes(risk, level)),
     ]
 
 
@@ -71,17 +65,17 @@ def _over_group_sizes(risk: PromptRisk, level: float) -> list[str]:
     if isinf(risk.peak_group_size):
         peak = "none: a region of no mass is always missed, so tail misses rise with N as active groups do"
     else:
-        peak = f"N = {_short(risk.peak_group_size)}, with Pr(tail miss) {_short(risk.peak_probability)}"
+        peak = f"N = {short(risk.peak_group_size)}, with Pr(tail miss) {short(risk.peak_probability)}"
     if isnan(risk.risky_from):
         risky = "none"
     else:
-        last = f"to {_short(risk.risky_to)}" if isfinite(risk.risky_to) else "and all larger ones"
-        risky = f"N = {_short(risk.risky_from)} {last}"
-    covered = f"N = {_short(risk.coverage_group_size)}" if isfinite(risk.coverage_group_size) else "no N"
-    hit = _short(risk.misses_before_first_hit) if isfinite(risk.misses_before_first_hit) else "never sampled"
+        last = f"to {short(risk.risky_to)}" if isfinite(risk.risky_to) else "and all larger ones"
+        risky = f"N = {short(risk.risky_from)} {last}"
+    covered = f"N = {short(risk.coverage_group_size)}" if isfinite(risk.coverage_group_size) else "no N"
+    hit = short(risk.misses_before_first_hit) if isfinite(risk.misses_before_first_hit) else "never sampled"
     return [
         f"peak: {peak}",
-        f"risky sizes (Pr(tail miss) at least {_short(level)}): {risky}",
+        f"risky sizes (Pr(tail miss) at least {short(level)}): {risky}",
         f"at or below that level from: {covered}",
         f"tail-miss updates to expect before the rare region is first sampled, if the policy stays as it is: {hit}",
     ]
@@ -89,39 +83,39 @@ def _over_group_sizes(risk: PromptRisk, level: float) -> list[str]:
 
 def _prompts(risk: PromptsRisk, n: int, level: float) -> list[str]:
     return [
-        _words(
-            f"{risk.prompts} prompts with {risk.samples} samples, rare fraction {_short(risk.rare_fraction)}, groups "
+        words(
+            f"{risk.prompts} prompts with {risk.samples} samples, rare fraction {short(risk.rare_fraction)}, groups "
             f"of N = {n} independent rollouts. The rare fraction is your assumption: counts do not show which correct "
             "answers are rare."
         ),
         "",
-        _words(
+        words(
             "All numbers below are estimates for the policy that was sampled. Success rates are shrunk by a uniform "
             "prior, (X + 1) / (n + 2), and probabilities averaged over what the counts leave open: tail-miss "
             "probabilities at the plain X/n are biased (0 wherever X is 0 or n). Regimes, shares of update strength "
             "and the noise of the weight are those at the shrunk rate."
         ),
         "",
-        f"Regimes at N = {n} (level {_short(level)}); mean success rate {_short(risk.success_rate)}",
+        f"Regimes at N = {n} (level {short(level)}); mean success rate {short(risk.success_rate)}",
         *(
-            f"  {name:<15} {count:>10}   {_percent(count / risk.prompts)} of the prompts"
+            f"  {name:<15} {count:>10}   {percent(count / risk.prompts)} of the prompts"
             for name, count in risk.regimes.items()
         ),
         "Shares of groups to expect",
-        f"  all wrong       {_percent(risk.all_wrong):>10}",
-        f"  all right       {_percent(risk.all_right):>10}",
-        f"  active          {_percent(risk.active_probability):>10}   some rollouts right, some wrong",
-        f"  tail miss       {_percent(risk.tail_miss_probability):>10}   active, and no rollout in the rare region",
+        f"  all wrong       {percent(risk.all_wrong):>10}",
+        f"  all right       {percent(risk.all_right):>10}",
+        f"  active          {percent(risk.active_probability):>10}   some rollouts right, some wrong",
+        f"  tail miss       {percent(risk.tail_miss_probability):>10}   active, and no rollout in the rare region",
         "Most exposed prompts",
-        *_table(
+        *table(
             ("prompt", "correct", "samples", "success rate", "Pr(tail miss)", "regime"),
             (
                 (
-                    _name(item.prompt),
+                    name(item.prompt),
                     str(item.correct),
                     str(item.samples),
-                    _short(item.success_rate),
-                    _short(item.tail_miss_probability),
+                    short(item.success_rate),
+                    short(item.tail_miss_probability),
                     item.regime,
                 )
                 for item in risk.most_exposed
@@ -136,21 +130,21 @@ def _budget(advice: Advice, rollouts: int) -> list[str]:
     lines = [
         "",
         f"Budget: {rollouts} rollouts a step are {rollouts // n} {like} at N = {n}",
-        *_table(
+        *table(
             ("N", "prompts a step", "Pr(active)", "Pr(tail miss)", "tail misses a step", "per rollout"),
             (
                 (
                     str(row.group_size),
                     str(row.prompts_per_step),
-                    _short(row.active_probability),
-                    _short(row.tail_miss_probability),
-                    _short(row.tail_misses_per_step),
-                    _short(row.tail_miss_per_rollout),
+                    short(row.active_probability),
+                    short(row.tail_miss_probability),
+                    short(row.tail_misses_per_step),
+                    short(row.tail_miss_per_rollout),
                 )
                 for row in advice.budget
             ),
         ),
-        _words(
+        words(
             "Pr(tail miss) can rise with N before it falls: it answers for a fixed number of visits to each prompt. "
             "Tail misses per rollout never rise from N = 2 on: they answer for a fixed number of rollouts, of which a "
             "larger N spends more on fewer prompts.",
@@ -159,36 +153,36 @@ def _budget(advice: Advice, rollouts: int) -> list[str]:
     ]
     if advice.prompts is not None:
         steps = advice.prompts.prompts * n / rollouts
-        lines.append(f"  One pass over the {advice.prompts.prompts} prompts takes {_short(steps)} steps.")
+        lines.append(f"  One pass over the {advice.prompts.prompts} prompts takes {short(steps)} steps.")
     return lines
 
 
 def _focal(focal: Focal, n: int) -> list[str]:
-    title = ["", f"Focal weight (1 - X/N)^gamma with gamma = {_short(focal.gamma)}"]
+    title = ["", f"Focal weight (1 - X/N)^gamma with gamma = {short(focal.gamma)}"]
     if n == 1:
         return [*title, "  A group of one rollout is never active: there is no update to weight."]
     if focal.gamma == 0:
         return [*title, "  It is 1 for every group: the unweighted method."]
     return [
         *title,
-        f"  mean weight     {_short(focal.mean_weight):>10}   "
-        f"(1 - success rate)^gamma would be {_short(focal.true_weight)}",
-        f"  if active       {_short(focal.mean_weight_given_active):>10}   from {_short(focal.smallest_active_weight)} "
-        f"at one wrong rollout to {_short(focal.largest_active_weight)} at one right",
-        f"  noise of X/N    {_short(focal.spread):>10}   standard deviation of the weight of one prompt "
-        f"({_short(focal.spread_given_active)} if active)",
-        _words(f"What gamma changes: {_changes(focal, n)}", "  "),
-        *_table(
+        f"  mean weight     {short(focal.mean_weight):>10}   "
+        f"(1 - success rate)^gamma would be {short(focal.true_weight)}",
+        f"  if active       {short(focal.mean_weight_given_active):>10}   from {short(focal.smallest_active_weight)} "
+        f"at one wrong rollout to {short(focal.largest_active_weight)} at one right",
+        f"  noise of X/N    {short(focal.spread):>10}   standard deviation of the weight of one prompt "
+        f"({short(focal.spread_given_active)} if active)",
+        words(f"What gamma changes: {_changes(focal, n)}", "  "),
+        *table(
             ("success rate", "mean weight of active groups", "expected step times", "... with division by std"),
             (
                 tuple(
-                    map(_short, (row.success_rate, row.mean_weight_given_active, row.step_length, row.step_length_std))
+                    map(short, (row.success_rate, row.mean_weight_given_active, row.step_length, row.step_length_std))
                 )
                 for row in focal.rows
             ),
         ),
         *_bands(focal),
-        *(_words(text, "  ") for text in _unchanged(focal, n)),
+        *(words(text, "  ") for text in _unchanged(focal, n)),
     ]
 
 
@@ -196,26 +190,26 @@ def _changes(focal: Focal, n: int) -> str:
     if n == 2:
         return (
             "at N = 2 every active group has X/N = 1/2, so the weight is the constant "
-            f"{_short(focal.smallest_active_weight)}. That is a smaller learning rate and nothing else."
+            f"{short(focal.smallest_active_weight)}. That is a smaller learning rate and nothing else."
         )
     return (
         "the relative weight of prompts, and so the utility of the success rate that updates climb in expectation: "
         "without division by the standard deviation and for large N it is proportional to "
-        f"pass@{_short(focal.gamma + 1.0)} in place of pass@1."
+        f"pass@{short(focal.gamma + 1.0)} in place of pass@1."
     )
 
 
 def _bands(focal: Focal) -> list[str]:
     if not focal.bands:
         return []
-    return _table(
+    return table(
         ("success rate", "prompts", "share of active groups", "share of their weight"),
         (
             (
-                f"{_short(band.low)} to {_short(band.high)}",
+                f"{short(band.low)} to {short(band.high)}",
                 str(band.prompts),
-                _percent(band.share_of_active_groups),
-                _percent(band.share_of_weight),
+                percent(band.share_of_active_groups),
+                percent(band.share_of_weight),
             )
             for band in focal.bands
         ),
@@ -229,44 +223,19 @@ def _unchanged(focal: Focal, n: int) -> list[str]:
     ]
     if isfinite(focal.update_share):
         lines.append(
-            f"Share of update strength (X/N)(1 - X/N) in tail-miss groups: {_short(focal.update_share)} without the "
-            f"weight, {_short(focal.weighted_update_share)} with it."
+            f"Share of update strength (X/N)(1 - X/N) in tail-miss groups: {short(focal.update_share)} without the "
+            f"weight, {short(focal.weighted_update_share)} with it."
         )
     if n == 2:
         control = (
-            f"Control: gamma 0 with the learning rate times {_short(focal.smallest_active_weight)} is the same method "
-            f"in plain gradient steps (for large N it would be {_short(focal.matched_learning_rate)})."
+            f"Control: gamma 0 with the learning rate times {short(focal.smallest_active_weight)} is the same method "
+            f"in plain gradient steps (for large N it would be {short(focal.matched_learning_rate)})."
         )
     else:
         control = (
-            f"Control to run beside it: gamma 0 with the learning rate times {_short(focal.matched_learning_rate)}, "
+            f"Control to run beside it: gamma 0 with the learning rate times {short(focal.matched_learning_rate)}, "
             "the mean advantage size that the weight leaves for success rates spread uniformly over prompts and large "
             "N. It controls for step size in plain gradient steps; with Adam or norm clipping a scaled learning rate "
             "is not the same as scaled advantages."
         )
     return [*lines, control]
-
-
-def _words(text: str, indent: str = "") -> str:
-    return fill(text, WIDTH, initial_indent=indent, subsequent_indent=indent, break_on_hyphens=False)
-
-
-def _name(prompt: str) -> str:
-    line = " ".join(prompt.split())
-    return line if len(line) <= _LONGEST_NAME else line[: _LONGEST_NAME - 3] + "..."
-
-
-def _short(value: float) -> str:
-    if isnan(value):
-        return "-"
-    return str(value) if isinstance(value, int) and value < _LONGEST_WHOLE else f"{value:.4g}"
-
-
-def _percent(share: float) -> str:
-    return "-" if isnan(share) else f"{share:.1%}"
-
-
-def _table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
-    lines = [header, *rows]
-    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    return ["  " + "  ".join(f"{cell:>{width}}" for cell, width in zip(line, widths, strict=True)) for line in lines]

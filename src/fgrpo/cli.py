@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import typer
 from typer.exceptions import TyperException
 
-from fgrpo.commands import paper, sweep, theory
+from fgrpo.commands import diagnose, paper, sweep, theory
 
 USER_ERROR = 2
 INTERRUPTED = 130  # what typer returns for Ctrl-C
@@ -46,7 +46,15 @@ def _root(
         print(context.get_help())
 
 
-for command in (paper.reproduce, paper.figure, theory.tail_miss, theory.advise, theory.prove, paper.claims):
+for command in (
+    paper.reproduce,
+    paper.figure,
+    theory.tail_miss,
+    theory.advise,
+    theory.prove,
+    paper.claims,
+    diagnose.diagnose,
+):
     app.command()(command)
 app.add_typer(sweep.app, name="sweep")
 
