@@ -186,10 +186,11 @@ def test_no_more_processes_than_fit_in_memory(monkeypatch):
         yield from (job() for job in jobs)
 
     monkeypatch.setattr(engines, "run_jobs", run_jobs)
+    monkeypatch.setattr(engines, "available_cores", lambda: 3)
     configs, needed = [run(seed=seed) for seed in range(4)], engine_reference.bytes_needed(run())
     for memory, processes in ((None, 3), (10 * needed, 3), (2.5 * needed, 2), (needed, 1)):
         monkeypatch.setattr(engines, "memory_in_bytes", lambda memory=memory: memory and int(memory))
-        assert len(simulate_many(configs, engine="reference", workers=3)) == 4
+        assert len(list(engines.run_all(configs, engine="reference"))) == 4
         assert started[-1] == processes
 
 
