@@ -1,4 +1,32 @@
-"""Language-model backend: full model runs with the same focal weight as theory and simulation.
+"""Language models: TRL's GRPO trainer with the focal weight of theory and simulation, and what it needs around it.
 
-`fgrpo.theory.focal_weight` takes torch tensors, so a trainer needs nothing else from here to weight its advantages.
+Names are imported when first used (PEP 562): torch, transformers and TRL are heavy, and an extra (`fgrpo[llm]`).
 """
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from fgrpo.llm.config import FocalGRPOConfig as FocalGRPOConfig
+    from fgrpo.llm.summary import FocalSummaryCallback as FocalSummaryCallback
+    from fgrpo.llm.trainer import FocalGRPOTrainer as FocalGRPOTrainer
+    from fgrpo.llm.trainer import FocalWeightMixin as FocalWeightMixin
+
+_MODULES = {
+    "FocalGRPOConfig": "config",
+    "FocalGRPOTrainer": "trainer",
+    "FocalSummaryCallback": "summary",
+    "FocalWeightMixin": "trainer",
+}
+
+__all__ = ["FocalGRPOConfig", "FocalGRPOTrainer", "FocalSummaryCallback", "FocalWeightMixin"]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _MODULES:
+        return getattr(importlib.import_module(f"fgrpo.llm.{_MODULES[name]}"), name)
+    raise AttributeError(f"module 'fgrpo.llm' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

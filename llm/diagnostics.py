@@ -1,0 +1,92 @@
+"""What the trainer logs about success rates and weights: every key, with its meaning, and how it is computed.
+
+Scalars are means over the generations since the last log entry. In evaluation TRL puts `eval_` before each key, and
+only those that say nothing of weights are there, for weights are not applied.
+"""
+
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+
+import numpy as np
+
+from fgrpo.llm.groups import PromptGroups
+from fgrpo.theory import tail_miss_probability
+from fgrpo.theory._validation import FloatArray
+
+PREFIX = "focal/"
+
+SUCCESS_KEYS: Mapping[str, str] = MappingProxyType(
+    {
+        "focal/success_rate": "Mean empirical success rate of the groups.",
+        "focal/histogram/{k}": "Number of groups with k correct rollouts, k = 0..N.",
+        "focal/share_all_wrong": "Share of groups without a correct rollout.",
+        "focal/share_all_right": "Share of groups without a wrong rollout.",
+        "focal/share_active": "Share of active groups: at least one rollout correct and at least one wrong.",
+        "focal/share_above_0.75": "Share of groups with an empirical success rate above 3/4.",
+        "focal/tail_miss_estimate/{rare_fraction}": (
+            "Estimate of the mean tail-miss probability, were the rare-correct region this fraction of each prompt's "
+            "success rate: the closed form at the empirical rates, biased because it is not linear in them."
+        ),
+        "focal/share_unscorable_rollouts": "Share of rollouts whose success reward is None: they enter no success rate.",
+        "focal/share_unscorable_groups": "Share of groups without a scorable rollout: they have weight 1.",
+        "focal/share_truncated": "Share of rollouts that did not end within the length limit (TRL's clipped ratio).",
+    }
+)
+"""Keys logged in training and in evaluation; shares of groups are among those with a success rate, where not said."""
+
+WEIGHT_KEYS: Mapping[str, str] = MappingProxyType(
+    {
+        "focal/mean_weight": "Mean weight over all groups.",
+        "focal/mean_weight_active": "Mean weight over the active groups (1 with focal_renormalize).",
+        "focal/effective_groups": "(sum g)^2 / sum g^2 over the active groups: how many equal ones they are worth.",
+        "focal/advantage_magnitude": "Mean absolute advantage with the weight, as the loss has it.",
+        "focal/advantage_magnitude_unweighted": "Mean absolute advantage without the weight.",
+    }
+)
+"""Keys logged in training only."""
+
+COLUMNS: Mapping[str, str] = MappingProxyType(
+    {
+        "empirical_success_rate": "Success rate of the row's group in this generation; NaN if nothing was scorable.",
+        "focal_weight": "What the row's advantage was multiplied with; 1 in evaluation.",
+    }
+)
+"""Columns in the table of completions (`log_completions`); `advantage` there is the weighted one."""
+
+
+def success_diagnostics(groups: PromptGroups, rare_fractions: Sequence[float]) -> dict[str, float]:
+    """Values of `SUCCESS_KEYS` but for the truncated share, which the trainer knows.
+
+    Shares and means over no group at all are NaN, which TRL leaves out of its averages.
+    """
+    known = groups.known_P
+    rate, correct = groups.empirical_success_rate_P[known], groups.correct_P[known]
+    histogram = np.bincount(correct, minlength=groups.group_size + 1)
+    values = {
+        "success_rate": _mean(rate),
+        **{f"histogram/{k}": float(count) for k, count in enumerate(histogram)},
+        "share_all_wrong": _mean(correct == 0),
+        "share_all_right": _mean(correct == groups.scorable_P[known]),
+        "share_active": _mean(groups.active_P[known]),
+        "share_above_0.75": _mean(rate > 0.75),
+        "share_unscorable_rollouts": 1.0 - _mean(groups.scorable_P / groups.group_size),
+        "share_unscorable_groups": _mean(~known),
+    }
+    for rho in rare_fractions:
+        values[f"tail_miss_estimate/{rho:g}"] = _mean(tail_miss_probability(rate, rho * rate, groups.group_size))
+    return {PREFIX + key: value for key, value in values.items()}
+
+
+def weight_diagnostics(groups: PromptGroups, weight_P: FloatArray) -> dict[str, float]:
+    """Values of `WEIGHT_KEYS` but for the advantages, which the trainer knows."""
+    active = weight_P[groups.active_P]
+    squares = float(np.sum(active**2))
+    return {
+        "focal/mean_weight": _mean(weight_P),
+        "focal/mean_weight_active": _mean(active),
+        "focal/effective_groups": float(np.sum(active)) ** 2 / squares if squares > 0 else 0.0,
+    }
+
+
+def _mean(values: np.ndarray[tuple[int, ...], np.dtype[np.generic]]) -> float:
+    return float(np.mean(values, dtype=np.float64)) if values.size else float("nan")

@@ -1,0 +1,70 @@
+"""From the success rewards of one generation to a success rate and a weight for each prompt's group.
+
+Plain numpy on small arrays: the rows of all processes, in the order of their ranks, so that the rollouts of a prompt
+stand side by side. Suffix _B: rows (rollouts), _P: groups (prompts).
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fgrpo.theory._validation import FloatArray
+
+
+@dataclass(frozen=True)
+class PromptGroups:
+    """How many rollouts of each group could be scored, and how many of these are correct.
+
+    Attributes:
+        group_size: N, rollouts per prompt.
+        scorable_P: Rollouts with a success reward (not None), in 0..N.
+        correct_P: Correct ones among these.
+    """
+
+    group_size: int
+    scorable_P: NDArray[np.int64]
+    correct_P: NDArray[np.int64]
+
+    @classmethod
+    def from_rewards(cls, success_rewards_B: FloatArray, group_size: int, threshold: float) -> "PromptGroups":
+        """Groups of `group_size` consecutive rows; NaN is a row that could not be scored.
+
+        Raises:
+            ValueError: If the rows are no whole number of groups.
+        """
+        if len(success_rewards_B) % group_size:
+            raise ValueError(
+                f"rows must come in whole groups of {group_size}, got {len(success_rewards_B)} rows: "
+                "this trl groups rollouts in another way, so the focal weight cannot be applied"
+            )
+        rewards = success_rewards_B.reshape(-1, group_size)
+        scorable = ~np.isnan(rewards)
+        # a NaN is above no threshold
+        return cls(group_size, scorable.sum(axis=1), (rewards > threshold).sum(axis=1))
+
+    @property
+    def known_P(self) -> NDArray[np.bool_]:
+        """Groups with at least one scorable rollout: the others have no success rate."""
+        return self.scorable_P > 0
+
+    @property
+    def active_P(self) -> NDArray[np.bool_]:
+        """Groups with correct and wrong rollouts among the scorable ones."""
+        return (self.correct_P > 0) & (self.correct_P < self.scorable_P)
+
+    @property
+    def empirical_success_rate_P(self) -> FloatArray:
+        """Share of correct ones among the scorable rollouts; NaN where there is none."""
+        with np.errstate(invalid="ignore"):
+            return self.correct_P / self.scorable_P
+
+    def rows(self, values_P: FloatArray) -> FloatArray:
+        """A value per group repeated for its rows: [P] -> [B]."""
+        return np.repeat(values_P, self.group_size)
+
+
+def renormalized(weight_P: FloatArray, active_P: NDArray[np.bool_]) -> FloatArray:
+    """Weights divided by their mean over the active groups; as they are if there is none, or that mean is 0."""
+    mean = weight_P[active_P].mean() if active_P.any() else 0.0
+    return weight_P / mean if mean > 0 else weight_P
