@@ -296,10 +296,10 @@ def tiny_preset() -> Preset:
     keys: dict[str, Any] = {
         "model_name_or_path": "tiny",
         "dataset_name": "tiny",
-        "reward_funcs": ["sum_reward"],
+        "reward_funcs": ["digit_sum_reward"],
         "output_dir": "runs/tiny",
         "focal_gamma": 1.0,
-        "success_reward": "sum_reward",
+        "success_reward": "digit_sum_reward",
         "loss_type": "dapo",
         "num_generations": 8,
         "max_completion_length": 4,
