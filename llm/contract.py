@@ -1,4 +1,4 @@
-"""What the focal weight relies on in TRL, checked when a trainer is built: private methods may change in any release."""
+"""What the focal weight relies on in TRL, checked when a trainer is built: private methods change without notice."""
 
 import inspect
 import warnings

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fgrpo.llm.groups import PromptGroups
 from fgrpo.theory import tail_miss_probability
@@ -27,7 +28,7 @@ SUCCESS_KEYS: Mapping[str, str] = MappingProxyType(
             "Estimate of the mean tail-miss probability, were the rare-correct region this fraction of each prompt's "
             "success rate: the closed form at the empirical rates, biased because it is not linear in them."
         ),
-        "focal/share_unscorable_rollouts": "Share of rollouts whose success reward is None: they enter no success rate.",
+        "focal/share_unscorable_rollouts": "Share of rollouts with success reward None: they enter no success rate.",
         "focal/share_unscorable_groups": "Share of groups without a scorable rollout: they have weight 1.",
         "focal/share_truncated": "Share of rollouts that did not end within the length limit (TRL's clipped ratio).",
     }
@@ -88,5 +89,5 @@ def weight_diagnostics(groups: PromptGroups, weight_P: FloatArray) -> dict[str, 
     }
 
 
-def _mean(values: np.ndarray[tuple[int, ...], np.dtype[np.generic]]) -> float:
-    return float(np.mean(values, dtype=np.float64)) if values.size else float("nan")
+def _mean(values: FloatArray | NDArray[np.bool_]) -> float:
+    return float(np.mean(values)) if values.size else float("nan")

@@ -20,7 +20,7 @@ What this means in the corners:
 """
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -32,6 +32,11 @@ from fgrpo.llm.groups import PromptGroups, renormalized
 from fgrpo.theory import focal_weight
 from fgrpo.theory._validation import FloatArray
 
+if TYPE_CHECKING:
+    from trl import GRPOTrainer as _Trainer  # which stands behind the mixin wherever it is used
+else:
+    _Trainer = object
+
 
 @dataclass
 class _Generation:
@@ -42,7 +47,7 @@ class _Generation:
     applied: bool = False
 
 
-class FocalWeightMixin:
+class FocalWeightMixin(_Trainer):
     """Focal weights for `GRPOTrainer` or a subclass that keeps its two methods; goes in front of it among the bases.
 
     The one thing that changes is the advantages in training. See `FocalGRPOTrainer` for the ready class.
@@ -81,9 +86,9 @@ class FocalWeightMixin:
             )
         groups = self._prompt_groups(rewards)
         here = self._rows_here(rows)
-        weight_P = self._weights(groups) if self.model.training else np.ones_like(groups.empirical_success_rate_P)
-        if self.model.training:
-            self._generation = _Generation(groups.rows(weight_P), here)
+        training = self.model.training
+        weight_P = self._weights(groups) if training else np.ones_like(groups.empirical_success_rate_P)
+        self._generation = _Generation(groups.rows(weight_P), here) if training else None
         self._log_columns(
             empirical_success_rate=groups.rows(groups.empirical_success_rate_P)[here],
             focal_weight=groups.rows(weight_P)[here],
@@ -93,13 +98,13 @@ class FocalWeightMixin:
 
     def _generate_and_score_completions(self, inputs: Any) -> dict[str, Any]:
         """TRL's rollouts with their advantages, in training those times the weight."""
-        self._generation = None
         output: dict[str, Any] = super()._generate_and_score_completions(inputs)
+        generation, self._generation = self._generation, None
         if self.model.training:
-            if self._generation is None:
+            if generation is None:
                 raise contract.changed("advantages must be made from _calculate_rewards", "a generation without a call")
-            if not self._generation.applied:
-                self._apply(self._generation, output)
+            if not generation.applied:
+                self._apply(generation, output)
         return output
 
     def _transform_advantages(self, advantages: torch.Tensor) -> torch.Tensor:
