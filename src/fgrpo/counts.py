@@ -1,17 +1,15 @@
 """The one reader of per-prompt count files: how many samples each prompt had, and how many of them were correct."""
 
-import csv
-import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from os import PathLike
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
-import pyarrow as pa
-import pyarrow.parquet as pq
+
+from fgrpo.llm.records import Row, cut, literal, read_records
 
 COLUMN_NAMES = {
     "prompt": ("prompt", "prompt_id", "id", "problem_id"),
@@ -22,8 +20,6 @@ COLUMN_NAMES = {
 
 _WHOLE = re.compile(r"[+-]?[0-9]+(\.0*)?")
 _LARGEST = 2**53  # the largest count that all of float64 arithmetic keeps exact
-
-Row = Mapping[str, Any]
 
 
 def read_counts(path: str | PathLike[str]) -> pd.DataFrame:
@@ -47,106 +43,11 @@ def read_counts(path: str | PathLike[str]) -> pd.DataFrame:
 
     Source: this project.
     """
-    file = Path(path)
-    reader = _READERS.get(file.suffix.lower())
-    if reader is None:
-        raise ValueError(f"counts file must end in {', '.join(_READERS)}, got {str(file)!r}: convert it to one of them")
-    if "\0" in str(file) or not file.is_file():
-        raise ValueError(f"counts file must exist, got {str(file)!r}: check the path")
+    rows, found = read_records(path, "counts", only=[name for names in COLUMN_NAMES.values() for name in names])
     try:
-        rows, found = reader(file)
         return _table(rows, _columns(found))
-    except UnicodeDecodeError:
-        raise ValueError(f"counts file must be UTF-8 text, got {str(file)!r}: convert its encoding") from None
-    except OSError as error:
-        raise ValueError(f"counts file must be readable, got {str(file)!r}: {error.strerror}") from None
-    except RecursionError:
-        raise ValueError(
-            f"{str(file)!r}: content must be flat, got JSON nested too deeply: write plain counts"
-        ) from None
     except ValueError as error:
-        raise ValueError(f"{str(file)!r}: {error}") from None
-
-
-def _read_csv(file: Path) -> tuple[list[Row], list[str]]:
-    with file.open(newline="", encoding="utf-8-sig") as stream:
-        lines = csv.reader(stream, strict=True, skipinitialspace=True)
-        try:
-            header = [name.strip() for name in next(lines, [])]
-            rows: list[Row] = []
-            for cells in lines:
-                if cells and len(cells) != len(header):
-                    raise ValueError(
-                        f"line {lines.line_num} must have {len(header)} cells like the header, got {len(cells)}: "
-                        "quote cells that contain commas"
-                    )
-                if cells:
-                    rows.append(dict(zip(header, (cell.strip() for cell in cells), strict=True)))
-        except csv.Error as error:
-            raise ValueError(f"line {lines.line_num} must be CSV, got damage ({error}): repair the quotes") from None
-    return rows, header
-
-
-def _read_jsonl(file: Path) -> tuple[list[Row], list[str]]:
-    with file.open(encoding="utf-8-sig") as stream:
-        rows = [_json_object(text, f"line {number}") for number, text in enumerate(stream, 1) if text.strip()]
-    return rows, _keys(rows)
-
-
-def _json_object(text: str, place: str) -> Row:
-    try:
-        value = json.loads(text)
-    except ValueError:
-        value = None
-    if not isinstance(value, dict):
-        raise ValueError(f"{place} must be a JSON object, got {_short(text.strip())}: write one object per prompt")
-    return value
-
-
-def _read_json(file: Path) -> tuple[list[Row], list[str]]:
-    text = file.read_text(encoding="utf-8-sig")
-    try:
-        rows = json.loads(text) if text.strip() else []
-    except json.JSONDecodeError as error:
-        raise ValueError(
-            f"line {error.lineno} must be JSON, got damage ({error.msg}): use .jsonl for one object a line"
-        ) from None
-    if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
-        raise ValueError(
-            f"content must be one array of JSON objects, got {_short(text.strip())}: one object per prompt"
-        )
-    return rows, _keys(rows)
-
-
-def _read_parquet(file: Path) -> tuple[list[Row], list[str]]:
-    try:
-        with pq.ParquetFile(file) as parquet:
-            found = parquet.schema_arrow.names
-            wanted = [name for name in found if any(name in names for names in COLUMN_NAMES.values())]
-            return parquet.read(columns=wanted).to_pylist(), found
-    except (pa.ArrowException, OSError) as error:
-        raise ValueError(f"content must be parquet, got damage ({_short(str(error))}): write it again") from None
-
-
-_READERS: dict[str, Callable[[Path], tuple[list[Row], list[str]]]] = {
-    ".csv": _read_csv,
-    ".jsonl": _read_jsonl,
-    ".json": _read_json,
-    ".parquet": _read_parquet,
-}
-
-
-def _keys(rows: Sequence[Row]) -> list[str]:
-    return list(dict.fromkeys(key for row in rows for key in row))
-
-
-def _short(text: str) -> str:
-    """The start of a text as a literal: one line, whatever it contains."""
-    return repr(_cut(text))
-
-
-def _cut(text: str) -> str:
-    return text if len(text) <= 60 else text[:57] + "..."
+        raise ValueError(f"{str(Path(path))!r}: {error}") from None
 
 
 def _columns(found: Sequence[str]) -> dict[str, str]:
@@ -159,7 +60,7 @@ def _columns(found: Sequence[str]) -> dict[str, str]:
         if present:
             columns[column] = present[0]
         elif column != "prompt" and found:
-            listed = ", ".join(map(_short, found))
+            listed = ", ".join(map(literal, found))
             raise ValueError(f"{column} must be a column, got {listed}: name it {' or '.join(names)}")
     return columns
 
@@ -173,7 +74,7 @@ def _table(rows: Sequence[Row], columns: Mapping[str, str]) -> pd.DataFrame:
         prompt = _prompt(row.get(columns["prompt"]), number) if "prompt" in columns else str(number)
         if prompt in prompts:
             raise ValueError(
-                f"prompt in row {number} must be new, got {_short(prompt)} of row {prompts[prompt]}: add their counts"
+                f"prompt in row {number} must be new, got {literal(prompt)} of row {prompts[prompt]}: add their counts"
             )
         prompts[prompt] = number
         samples.append(_whole(row.get(columns["samples"]), f"samples in row {number}", 1))
@@ -190,7 +91,7 @@ def _table(rows: Sequence[Row], columns: Mapping[str, str]) -> pd.DataFrame:
 def _prompt(value: Any, number: int) -> str:
     if value is None or value == "" or value != value:  # nan alone differs from itself
         raise ValueError(
-            f"prompt in row {number} must be an identifier, got {_cut(repr(value))}: name it, or drop the column"
+            f"prompt in row {number} must be an identifier, got {cut(repr(value))}: name it, or drop the column"
         )
     return str(value)
 
@@ -203,6 +104,6 @@ def _whole(value: Any, place: str, minimum: int) -> int:
     elif (isinstance(value, int) and not isinstance(value, bool)) or (isinstance(value, float) and value.is_integer()):
         count = int(value)
     if count is None or not minimum <= count <= _LARGEST:
-        got = _short(value) if isinstance(value, str) else _cut(repr(value))
+        got = literal(value) if isinstance(value, str) else cut(repr(value))
         raise ValueError(f"{place} must be a whole number of at least {minimum}, got {got}: count samples, not shares")
     return count
