@@ -261,7 +261,6 @@ def preset(
         "weight_decay": 0.01,
         "max_grad_norm": 1.0,
         "bf16": True,
-        "gradient_checkpointing": True,
         "logging_steps": int(batches.updates_per_generation),
         "log_completions": True,
         "num_completions_to_print": 0,

@@ -9,6 +9,7 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from difflib import get_close_matches
+from importlib.resources import files
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -17,6 +18,7 @@ from trl.scripts.grpo import GRPOScriptArguments
 
 from fgrpo.llm.batches import BatchArithmetic
 from fgrpo.llm.config import FocalGRPOConfig
+from fgrpo.llm.launch import is_launched
 from fgrpo.llm.presets import MODELS, preset, tiny_preset
 from fgrpo.llm.recipe_files import FOLDER, LAUNCHES, read_layers
 from fgrpo.theory import _validation as check
@@ -41,9 +43,17 @@ class Settings:
 
     def get(self, key: str) -> Any:
         """The value of a key, or its default."""
-        if key in self.values:
-            return self.values[key]
-        return next(_default(field) for kind in KINDS for field in fields(kind) if field.name == key)
+        return self.values[key] if key in self.values else self.default(key)
+
+    def default(self, key: str) -> Any:
+        """What a key is where nobody sets it."""
+        field = next(field for kind in KINDS for field in fields(kind) if field.name == key)
+        return field.default_factory() if callable(field.default_factory) else field.default
+
+    @property
+    def processes_to_start(self) -> int:
+        """How many processes stand in the place of each one that runs: 1 once the run is launched."""
+        return self.world_size // int(os.environ.get("WORLD_SIZE", 1))
 
     @property
     def batches(self) -> BatchArithmetic:
@@ -79,10 +89,6 @@ class Settings:
         """One of `KINDS` from the keys that belong to it."""
         names = {field.name for field in fields(kind) if field.init}
         return kind(**{**{key: value for key, value in self.values.items() if key in names}, **others})
-
-
-def _default(field: Any) -> Any:
-    return field.default_factory() if callable(field.default_factory) else field.default
 
 
 def read_settings(config: str | None, model: str | None, arguments: Sequence[str]) -> Settings:
@@ -132,11 +138,14 @@ def read_settings(config: str | None, model: str | None, arguments: Sequence[str
 def _world_size(launch: Sequence[str]) -> int:
     """Processes that run; before a launch, those that it asks for."""
     asked = _asked_processes(launch)
-    if "WORLD_SIZE" not in os.environ:
+    if not is_launched():
         return asked or 1
-    running = int(os.environ["WORLD_SIZE"])
+    running = int(os.environ.get("WORLD_SIZE", 1))
     if asked not in (None, running):
-        raise ValueError(f"num_processes must be the processes that run, got {asked} where {running} run: leave it out")
+        raise ValueError(  # accelerate runs one process on a CPU whatever it is asked for
+            f"num_processes must be the processes that run, got {asked} where {running} run: on a CPU use "
+            "torchrun --nproc_per_node K -m fgrpo train"
+        )
     return running
 
 
@@ -232,10 +241,11 @@ def _resolved(launch: Sequence[str]) -> list[str]:
     while "--accelerate_config" in arguments:
         place = arguments.index("--accelerate_config")
         name = "".join(arguments[place + 1 : place + 2])
-        path = FOLDER / "accelerate" / f"{name}.yaml" if name in LAUNCHES else Path(name)
+        named = (FOLDER / "accelerate", Path(str(files("trl.accelerate_configs"))))
+        path = next((file for folder in named if (file := folder / f"{name}.yaml").is_file()), Path(name))
         if not path.is_file():
             raise ValueError(
-                f"accelerate_config must be {', '.join(LAUNCHES)} or a file, got {check.shown(name)}: check the path"
+                f"accelerate_config must be {', '.join(LAUNCHES)}, a name that TRL has or a file, got {check.shown(name)}: check the path"
             )
         arguments[place : place + 2] = ["--config_file", str(path)]
     return arguments

@@ -9,6 +9,7 @@ import inspect
 import os
 import shutil
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -105,7 +106,9 @@ def pretrained_model(seed: int = 0, steps: int = 400) -> torch.nn.Module:
     return model.eval()
 
 
-def base_model_folder(seed: int = 0, steps: int = 400, cache: Path | None = None) -> Path:
+def base_model_folder(
+    seed: int = 0, steps: int = 400, *, cache: Path | None = None, announce: Callable[[str], object] | None = None
+) -> Path:
     """Folder with the pretrained model and its tokenizer, made on first use and kept.
 
     Processes that ask at the same time wait for the one that makes it. The folder's name has a digest of this module,
@@ -115,6 +118,7 @@ def base_model_folder(seed: int = 0, steps: int = 400, cache: Path | None = None
         seed: Seed of `pretrained_model`.
         steps: Steps of `pretrained_model`.
         cache: Where to keep it; default: `fgrpo` in the user's cache folder (XDG_CACHE_HOME, or ~/.cache).
+        announce: What takes a line before the model is made, which takes a while.
 
     Returns:
         The folder; `from_pretrained` takes it.
@@ -127,6 +131,8 @@ def base_model_folder(seed: int = 0, steps: int = 400, cache: Path | None = None
     root.mkdir(parents=True, exist_ok=True)
     with FileLock(f"{folder}.lock"):
         if not folder.is_dir():
+            if announce is not None:
+                announce(f"supervised training of the base model, once: {folder}")
             made = Path(tempfile.mkdtemp(dir=root))
             try:
                 pretrained_model(seed, steps).save_pretrained(made)

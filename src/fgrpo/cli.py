@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import typer
 from typer.exceptions import TyperException
 
-from fgrpo.commands import paper, theory
+from fgrpo.commands import paper, theory, train
 
 USER_ERROR = 2
 INTERRUPTED = 130  # what typer returns for Ctrl-C
@@ -48,6 +48,8 @@ def _root(
 
 for command in (paper.reproduce, paper.figure, theory.tail_miss, theory.advise, theory.prove, paper.claims):
     app.command()(command)
+# whatever else follows is for TRL
+app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})(train.train)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
