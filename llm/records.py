@@ -1,4 +1,4 @@
-"""The one reader of tables in files: rows of a CSV, JSONL, JSON or parquet file, each fault one line that names the file."""
+"""The one reader of tables in files: rows of CSV, JSONL, JSON or parquet; a fault is one line that names the file."""
 
 import csv
 import json
