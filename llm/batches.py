@@ -76,12 +76,17 @@ class BatchArithmetic:
         )
         return (
             f"the rollouts of a generation must be a multiple of num_generations {self.group_size}, got "
-            f"{self.per_device_train_batch_size} per device x {self.world_size} processes x "
+            f"{self.per_device_train_batch_size} per device x {counted('process', self.world_size)} x "
             f"{self.steps_per_generation} steps = {self.rollouts_per_generation}: what fits is "
             f"steps_per_generation {steps} ({steps * per_step // self.group_size} prompts) or "
             f"per_device_train_batch_size {size} "
             f"({size * self.world_size * self.steps_per_generation // self.group_size} prompts)"
         )
+
+
+def counted(noun: str, count: int) -> str:
+    """`1 process`, `2 processes`."""
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}es"
 
 
 _COUNTS = (
@@ -132,9 +137,10 @@ def fit_batches(
         check.whole(name, value, 1, "pass a whole number")
     check.integer_group_size(group_size, 2)
     if prompts_per_generation % prompts_per_update or prompts_per_generation < 1:
+        nearest = max(1, prompts_per_generation // prompts_per_update) * prompts_per_update
         raise ValueError(
             f"prompts_per_generation must be a multiple of prompts_per_update {prompts_per_update}, got "
-            f"{prompts_per_generation}: the nearest is {max(1, prompts_per_generation // prompts_per_update) * prompts_per_update}"
+            f"{prompts_per_generation}: the nearest is {nearest}"
         )
     rollouts = prompts_per_update * group_size
     if rollouts % world_size:

@@ -1,9 +1,9 @@
-"""What a run would be, without starting it: the configuration, its batch arithmetic, and the theory of its group size."""
+"""What a run would be, without starting it: the configuration, its batch arithmetic, the theory of its group size."""
 
 from collections.abc import Mapping
 from fractions import Fraction
 
-from fgrpo.llm.batches import BatchArithmetic
+from fgrpo.llm.batches import BatchArithmetic, counted
 from fgrpo.llm.config import FocalGRPOConfig
 from fgrpo.llm.presets import METHODS, preset, tiny_preset
 from fgrpo.llm.recipe_files import yaml_line
@@ -54,14 +54,14 @@ def _keys(values: Mapping[str, object]) -> list[str]:
 
 
 def _batch_lines(batches: BatchArithmetic) -> list[str]:
-    n = batches.group_size
+    b, n = batches, batches.group_size
+    updates = _number(b.updates_per_generation)
     return [
-        f"Batches: {batches.world_size} process{'es' if batches.world_size > 1 else ''}, N = {n} rollouts per prompt",
-        f"  forward pass   {batches.per_device_train_batch_size:>6} rollouts on each device",
-        f"  update         {batches.rollouts_per_update:>6} rollouts = {_number(batches.prompts_per_update)} prompts x {n}",
-        f"  generation     {batches.rollouts_per_generation:>6} rollouts = {batches.prompts_per_generation} prompts x {n}",
-        f"  updates per generation {_number(batches.updates_per_generation)}"
-        + (": all on-policy, no ratio is clipped" if batches.updates_per_generation <= 1 else ""),
+        f"Batches: {counted('process', b.world_size)}, N = {n} rollouts per prompt",
+        f"  forward pass   {b.per_device_train_batch_size:>6} rollouts on each device",
+        f"  update         {b.rollouts_per_update:>6} rollouts = {_number(b.prompts_per_update)} prompts x {n}",
+        f"  generation     {b.rollouts_per_generation:>6} rollouts = {b.prompts_per_generation} prompts x {n}",
+        f"  updates per generation {updates}, of which the first is on-policy",
     ]
 
 

@@ -1,7 +1,7 @@
 """The paper's training settings in the words of TRL: functions, from which the YAML files of `recipes/` are written.
 
-The paper trained with verl. Where TRL has no equal of a setting, the preset takes the nearest one and its note says what
-differs; `fgrpo train` and the YAML files show the notes as comments.
+The paper trained with verl. Where TRL has no equal of a setting, the preset takes the nearest one and its note says
+what differs; `fgrpo train` and the YAML files show the notes as comments.
 """
 
 from collections.abc import Mapping
@@ -94,8 +94,8 @@ class Method:
 
 
 _TOKEN_MEAN = (
-    "mean over tokens, in TRL the loss_type dapo. The mean is over all tokens of a generation / updates per generation; "
-    "verl's is over those of a micro-batch"
+    "mean over tokens, in TRL the loss_type dapo: the sum over an update's tokens divided by the tokens of the "
+    "generation per update; verl divides by those of the update itself, or of a micro-batch"
 )
 _CLIP = {"epsilon": 0.2, "epsilon_high": 0.2}
 _GRPO = {"loss_type": "dapo", **_CLIP}
@@ -110,8 +110,8 @@ _DAPO_NOTES = {
 }
 _CISPO_NOTES = {
     "loss_type": "clipped, detached ratio times advantage times log-probability, mean over tokens",
-    "epsilon_high": "TRL's absolute ceiling of the ratio: the paper's clip(r, 1 - 1, 1 + 5) is [0, 6]; TRL has no lower "
-    "bound, which 0 never needs. Left out, it would be .2",
+    "epsilon_high": "TRL's absolute ceiling of the ratio: the paper's clip(r, 1 - 1, 1 + 5) is [0, 6]; TRL has no "
+    "lower bound, which 0 never needs. Left out, it would be .2",
 }
 
 METHODS: Mapping[str, Method] = MappingProxyType(
@@ -134,8 +134,8 @@ METHODS: Mapping[str, Method] = MappingProxyType(
             {**_GRPO, "entropy_coef": 0.001},
             notes={
                 **_GRPO_NOTES,
-                "entropy_coef": "selected over .0001. TRL adds the mean entropy per token, whatever the loss_type; needs a "
-                "TRL that has the key",
+                "entropy_coef": "selected over .0001. TRL adds the mean entropy per token, whatever the loss_type; "
+                "needs a TRL that has the key",
             },
         ),
         "grpo_kl": Method(
@@ -145,7 +145,7 @@ METHODS: Mapping[str, Method] = MappingProxyType(
             notes={
                 **_GRPO_NOTES,
                 "beta": "selected over .01; the reference model is kept in memory",
-                "use_bias_correction_kl": "TRL's default multiplies the KL estimate by the ratio; verl's low_var_kl does not",
+                "use_bias_correction_kl": "TRL's default multiplies the KL estimate by the ratio; verl's does not",
             },
         ),
         "grpo_low_lr": Method(
@@ -165,9 +165,9 @@ _BASE_NOTES = {
     "scale_rewards": "TRL divides by std + 1e-4, verl by std + 1e-6",
     "warmup_steps": "TRL counts updates; verl moved its schedule once per batch, where these are 4 updates",
     "dtype": "weights and optimizer in float32, computation in bfloat16",
-    "per_device_train_batch_size": "rollouts of a forward pass, what the memory of a device holds; verl packs by tokens",
+    "per_device_train_batch_size": "rollouts of a forward pass, what a device's memory holds; verl packs by tokens",
     "gradient_accumulation_steps": "an update: 64 prompts (the paper's mini-batch)",
-    "steps_per_generation": "a generation: 256 prompts (the paper's batch), so four updates; off-policy from the second on",
+    "steps_per_generation": "a generation: 256 prompts (the paper's batch), so four updates",
     "top_k": "off (verl: -1)",
     "save_strategy": "the paper's checkpoints; an epoch ends with a generation, so that resuming is exact",
     "report_to": "or wandb, trackio, tensorboard",
@@ -272,7 +272,9 @@ def preset(
     if chosen.focal:
         notes["focal_gamma"] = "selected by the paper over .5, 1 and 2" if gamma is None else "chosen by hand"
     if chosen.low_lr:
-        notes["learning_rate"] = f"{LEARNING_RATE:g} x m_gamma for gamma = {selected:g} (fgrpo.theory.matched_learning_rate)"
+        notes["learning_rate"] = (
+            f"{LEARNING_RATE:g} x m_gamma, gamma = {selected:g} (fgrpo.theory.matched_learning_rate)"
+        )
     for key, note in settings.notes.items():
         if key != "focal_gamma" or (chosen.focal and gamma is None):
             notes[key] = note
@@ -311,6 +313,7 @@ def tiny_preset() -> Preset:
         "use_cpu": True,
         "bf16": False,
         "gradient_checkpointing": False,
+        "ddp_find_unused_parameters": False,
         "logging_steps": 5,
         "log_completions": True,
         "num_completions_to_print": 0,

@@ -106,8 +106,8 @@ def recipe_text(recipe: Preset) -> str:
     head = [*_comment(f"{recipe.summary}."), *_comment(f"Written from fgrpo.llm.presets. Run: {command}")]
     if recipe.name != "tiny":
         head += _comment(
-            "By its name this recipe fits its batch to the number of processes, --model and --num_generations; as a file "
-            "it is taken as it stands."
+            "By its name this recipe fits its batch to the number of processes, --model and --num_generations; as a "
+            "file it is taken as it stands."
         )
     lines = [*head, ""]
     for key, value in recipe.keys.items():
@@ -121,7 +121,7 @@ def yaml_line(key: str, value: Any) -> str:
     import yaml
 
     text = str(yaml.safe_dump(value, default_flow_style=True, width=10_000, sort_keys=False))
-    return f"{key}: " + text.rstrip().removesuffix("...").rstrip()  # after a lone scalar the document's end is written out
+    return f"{key}: " + text.rstrip().removesuffix("...").rstrip()  # the document's end
 
 
 def _comment(text: str) -> list[str]:

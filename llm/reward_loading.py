@@ -9,9 +9,10 @@ from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
+from fgrpo.llm.rewards import REWARDS
 from fgrpo.theory import _validation as check
 
-NAMED: Mapping[str, str] = MappingProxyType(
+IMPORTED: Mapping[str, str] = MappingProxyType(
     {
         "digit_sum_reward": "fgrpo.llm.tiny_world.task:digit_sum_reward",
         "accuracy_reward": "trl.rewards:accuracy_reward",
@@ -19,7 +20,9 @@ NAMED: Mapping[str, str] = MappingProxyType(
         "think_format_reward": "trl.rewards:think_format_reward",
     }
 )
-"""Names that `reward_funcs` takes, with where they live."""
+"""Functions that `reward_funcs` names, with where they live."""
+NAMES = (*REWARDS, *IMPORTED, "get_soft_overlong_punishment")
+"""Names that `reward_funcs` takes; the last one for the settings that TRL's command line gives it."""
 
 _PASSED_BY_TRL = {
     "prompts",
@@ -36,7 +39,7 @@ def load_rewards(names: Sequence[str]) -> list[Callable[..., Any]]:
     """Reward functions by name.
 
     Args:
-        names: Names of `NAMED`, or import paths: `module:function`, or `module.function` as TRL has it.
+        names: Any of `NAMES`, or import paths: `module:function`, or `module.function` as TRL has it.
 
     Returns:
         A function for each name, which keeps its own name and refuses to return another number of rewards than there
@@ -54,8 +57,65 @@ def load_rewards(names: Sequence[str]) -> list[Callable[..., Any]]:
     return [_counted(_load(name)) for name in names]
 
 
-def needed_columns(reward: Callable[..., Any]) -> list[str]:
-    """Columns of the data without which a reward function cannot be called: its parameters without a default."""
+def refuse_missing_columns(rewards: Sequence[Callable[..., Any]], row: Mapping[str, Any]) -> None:
+    """Raise if a reward function lacks a column of the data.
+
+    Parameters without a default must be columns; this package's own rewards, which take any, are called once.
+
+    Args:
+        rewards: Reward functions from `load_rewards`.
+        row: A row of the data, with the column `prompt`.
+
+    Raises:
+        ValueError: If a column is missing.
+    """
+    columns = {name: [value] for name, value in row.items() if name not in _PASSED_BY_TRL | {"prompt"}}
+    for reward in rewards:
+        for column in _needed_columns(reward):
+            if column not in columns:
+                raise ValueError(
+                    f"the data must have a column {column} for {reward.__name__}, got {', '.join(row)}: add it"
+                )
+        if reward.__name__ in REWARDS:
+            reward(prompts=[row["prompt"]], completions=[""], **columns)
+
+
+def close_rewards(rewards: Sequence[Any]) -> None:
+    """End the processes that reward functions have started."""
+    for reward in rewards:
+        close = getattr(getattr(reward, "__wrapped__", reward), "close", None)
+        if close is not None:
+            close()
+
+
+def _load(name: str) -> Callable[..., Any]:
+    if name in REWARDS:
+        return REWARDS[name]()
+    if name == "get_soft_overlong_punishment":
+        from trl.rewards import get_soft_overlong_punishment
+
+        soft: Callable[..., Any] = get_soft_overlong_punishment(max_completion_len=1280, soft_punish_cache=256)
+        return soft
+    path = IMPORTED.get(name, name)
+    module_name, _, attribute = path.replace(":", ".").rpartition(".")
+    if not module_name:
+        check.one_of("reward_funcs", name, NAMES)
+    if os.getcwd() not in sys.path:
+        sys.path.insert(0, os.getcwd())  # functions in a file beside the configuration, as TRL allows
+    try:
+        reward = getattr(importlib.import_module(module_name), attribute)
+    except (ImportError, AttributeError) as error:
+        raise ValueError(
+            f"reward_funcs must be {', '.join(NAMES)} or module:function, got {check.shown(name)} ({error}): "
+            "check the path, from the folder in which the command runs"
+        ) from None
+    if not callable(reward):
+        raise ValueError(f"reward_funcs must be functions, got {check.shown(name)}, a {type(reward).__name__}")
+    return reward  # type: ignore[no-any-return]
+
+
+def _needed_columns(reward: Callable[..., Any]) -> list[str]:
+    """Parameters without a default that TRL does not pass."""
     return [
         name
         for name, parameter in inspect.signature(reward).parameters.items()
@@ -63,30 +123,6 @@ def needed_columns(reward: Callable[..., Any]) -> list[str]:
         and parameter.kind in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY)
         and name not in _PASSED_BY_TRL
     ]
-
-
-def _load(name: str) -> Callable[..., Any]:
-    if name == "get_soft_overlong_punishment":
-        from trl.rewards import get_soft_overlong_punishment
-
-        soft: Callable[..., Any] = get_soft_overlong_punishment(max_completion_len=1280, soft_punish_cache=256)
-        return soft
-    path = NAMED.get(name, name)
-    module_name, _, attribute = path.replace(":", ".").rpartition(".")
-    if not module_name:
-        check.one_of("reward_funcs", name, tuple(NAMED))
-    if os.getcwd() not in sys.path:
-        sys.path.insert(0, os.getcwd())  # functions in a file beside the configuration, as TRL allows
-    try:
-        reward = getattr(importlib.import_module(module_name), attribute)
-    except (ImportError, AttributeError) as error:
-        raise ValueError(
-            f"reward_funcs must be {', '.join(NAMED)} or module:function, got {check.shown(name)} ({error}): "
-            "check the path, from the folder in which the command runs"
-        ) from None
-    if not callable(reward):
-        raise ValueError(f"reward_funcs must be functions, got {check.shown(name)}, a {type(reward).__name__}")
-    return reward  # type: ignore[no-any-return]
 
 
 def _counted(reward: Callable[..., Any]) -> Callable[..., Any]:

@@ -1,27 +1,34 @@
 """The prompts of a run: from a file, from the hub, or built in code; checked before a model is loaded."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from datasets import Dataset, load_dataset
+from transformers import AutoTokenizer
 from trl import DatasetMixtureConfig, get_dataset
 
+from fgrpo.llm.data import DEEPSCALER, prepare_math
 from fgrpo.llm.records import read_records
-from fgrpo.llm.reward_loading import needed_columns
+from fgrpo.llm.reward_loading import refuse_missing_columns
 from fgrpo.llm.settings import Settings
 from fgrpo.theory import _validation as check
 
 _FILES = (".csv", ".jsonl", ".json", ".parquet")
 
 
-def load_data(settings: Settings, rewards: Sequence[Callable[..., Any]]) -> tuple[Any, Any]:
+def load_data(
+    settings: Settings, rewards: Sequence[Callable[..., Any]], write: Callable[[str], object]
+) -> tuple[Any, Any]:
     """Training and evaluation prompts.
 
     Args:
         settings: `dataset_name` (a file, `tiny`, or a name on the hub) or `datasets` (a mixture, as TRL has it), and
             what TRL's command line has beside them. With a file, `dataset_test_split` names another one to evaluate on.
         rewards: The reward functions, whose columns must be there.
+        write: What takes a line about what was done to the data: columns `problem` and `answer` without `prompt` are
+            prepared as the paper prepared DeepScaleR.
 
     Returns:
         The data to train on, and the data to evaluate on where the run evaluates, else None.
@@ -45,8 +52,10 @@ def load_data(settings: Settings, rewards: Sequence[Callable[..., Any]]) -> tupl
 
         train, test = (Dataset.from_list(rows()) for _ in range(2))
     elif Path(name).suffix.lower() in _FILES:
-        train = _from_file(name)
-        test = _from_file(settings.get("dataset_test_split")) if evaluates else None
+        train = _from_file(name, settings, write)
+        test = _from_file(settings.get("dataset_test_split"), settings, write) if evaluates else None
+    elif name == DEEPSCALER and not evaluates:
+        train, test = _prepared(name, settings, write), None
     else:
         train, test = _splits(_from_hub(name, settings), settings, evaluates)
     test = test if evaluates else None
@@ -56,11 +65,55 @@ def load_data(settings: Settings, rewards: Sequence[Callable[..., Any]]) -> tupl
     return train, test
 
 
-def _from_file(name: str) -> Dataset:
-    rows, _ = read_records(name, "data")
+def _from_file(name: str, settings: Settings, write: Callable[[str], object]) -> Dataset:
+    rows, columns = read_records(name, "data")
     if not rows:
         raise ValueError(f"{name!r} must have at least one prompt, got none: write one row per prompt")
-    return Dataset.from_list([dict(row) for row in rows])
+    if "prompt" not in columns and {"problem", "answer"} <= set(columns):
+        return _prepared(name, settings, write)
+    return Dataset.from_list([{column: row.get(column) for column in columns} for row in rows])
+
+
+def _prepared(source: str, settings: Settings, write: Callable[[str], object]) -> Dataset:
+    """Problems and answers as prompts, as the paper made them."""
+    tokenizer = load_tokenizer(settings)
+    chat = getattr(tokenizer, "chat_template", None) is not None
+    prepared = prepare_math(source, tokenizer=tokenizer, prompt_format="chat" if chat else "text")
+    write(f"{source}: {prepared.counts}")
+    return prepared.dataset
+
+
+def load_tokenizer(settings: Settings) -> Any:
+    """The tokenizer of the model.
+
+    Raises:
+        ValueError: If there is no model of that name.
+    """
+    name = settings.get("model_name_or_path")
+    if name == "tiny":
+        from fgrpo.llm.tiny_world.tokenizer import build_tokenizer
+
+        return build_tokenizer()
+    with model_must_load(name):
+        return AutoTokenizer.from_pretrained(
+            name,
+            revision=settings.get("model_revision"),
+            trust_remote_code=settings.get("trust_remote_code"),
+            padding_side="left",
+        )
+
+
+@contextmanager
+def model_must_load(name: str) -> Iterator[None]:
+    """What the hub or a folder raises, as one line."""
+    try:
+        yield
+    except OSError as error:
+        reason = " ".join(str(error).split())
+        raise ValueError(
+            f"model_name_or_path must be a folder with a model or a name that the hub serves, got {name!r} "
+            f"({reason[:120]}): check the name and the network"
+        ) from None
 
 
 def _from_hub(name: str, settings: Settings) -> Any:
@@ -92,12 +145,6 @@ def _refuse_unusable(data: Dataset, rewards: Sequence[Callable[..., Any]], least
         raise ValueError("the data must have at least one prompt, got none: check the file or the split")
     if "prompt" not in data.column_names:
         raise ValueError(f"the data must have a column prompt, got {columns}: rename the one with the questions")
-    for reward in rewards:
-        for column in needed_columns(reward):
-            if column not in data.column_names:
-                raise ValueError(
-                    f"the data must have a column {column} for {reward.__name__}, got {columns}: rename or add it"
-                )
     for number, prompt in enumerate(data["prompt"], 1):
         if not _is_prompt(prompt):
             raise ValueError(
@@ -106,6 +153,7 @@ def _refuse_unusable(data: Dataset, rewards: Sequence[Callable[..., Any]], least
             )
     if len({isinstance(prompt, str) for prompt in data["prompt"]}) > 1:
         raise ValueError("prompts must be all text or all chats, got both: write all of them as messages")
+    refuse_missing_columns(rewards, data[0])
     if len(data) < least:
         raise ValueError(
             f"the data must have at least the {least} prompts of one generation, got {len(data)}: lower "
@@ -115,5 +163,7 @@ def _refuse_unusable(data: Dataset, rewards: Sequence[Callable[..., Any]], least
 
 def _is_prompt(value: Any) -> bool:
     if isinstance(value, list):
-        return bool(value) and all(isinstance(message, dict) and {"role", "content"} <= message.keys() for message in value)
+        return bool(value) and all(
+            isinstance(message, dict) and {"role", "content"} <= message.keys() for message in value
+        )
     return isinstance(value, str) and value != ""

@@ -1,4 +1,4 @@
-"""The folder of a run: what is in the way, what may be replaced, and which checkpoint belongs to which configuration."""
+"""The folder of a run: what is in the way, what may be replaced, which checkpoint belongs to which configuration."""
 
 import json
 import os

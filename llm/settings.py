@@ -245,7 +245,8 @@ def _resolved(launch: Sequence[str]) -> list[str]:
         path = next((file for folder in named if (file := folder / f"{name}.yaml").is_file()), Path(name))
         if not path.is_file():
             raise ValueError(
-                f"accelerate_config must be {', '.join(LAUNCHES)}, a name that TRL has or a file, got {check.shown(name)}: check the path"
+                f"accelerate_config must be {', '.join(LAUNCHES)}, a name that TRL has or a file, got "
+                f"{check.shown(name)}: check the path"
             )
         arguments[place : place + 2] = ["--config_file", str(path)]
     return arguments

@@ -8,10 +8,11 @@ from typing import Any
 from transformers import PrinterCallback, ProgressCallback
 from trl import ModelConfig, get_peft_config, get_quantization_config
 
+from fgrpo.llm.batches import counted
 from fgrpo.llm.config import FocalGRPOConfig
 from fgrpo.llm.quiet import quiet
-from fgrpo.llm.reward_loading import load_rewards
-from fgrpo.llm.run_data import load_data
+from fgrpo.llm.reward_loading import close_rewards, load_rewards
+from fgrpo.llm.run_data import load_data, load_tokenizer, model_must_load
 from fgrpo.llm.run_folder import RecordCallback, RunFolder
 from fgrpo.llm.settings import Settings
 from fgrpo.llm.summary import FocalSummaryCallback
@@ -47,25 +48,29 @@ def train(
     Source: the convention of TRL's command line; the rest: this project.
     """
     main_process = int(os.environ.get("RANK", 0)) == 0
-    with quiet(write if main_process else _nothing):
+    say = write if main_process else _nothing
+    with quiet(say):
         folder = RunFolder(settings)
         checkpoint = _checkpoint(settings, folder, overwrite=overwrite, resume=resume)
-        trainer = _trainer(settings, write if main_process else _nothing)
-        trainer.add_callback(RecordCallback(folder))
-        trainer.add_callback(FocalSummaryCallback(write))
-        for chatty in (PrinterCallback, ProgressCallback):
-            trainer.remove_callback(chatty)
-        trainer.accelerator.wait_for_everyone()  # every process has looked at the folder
-        if main_process:
-            folder.start()
-            write(_opening(settings, trainer, checkpoint))
-        trainer.train(resume_from_checkpoint=None if checkpoint is None else str(checkpoint))
-        trainer.save_model(str(folder.path))
-        if getattr(trainer.args, "push_to_hub", False):
-            trainer.push_to_hub()
-        if main_process:
-            write(f"model, checkpoints and completions: {folder.path}")
-        _end(trainer)
+        rewards = _rewards(settings)
+        try:
+            trainer = _trainer(settings, rewards, say)
+            trainer.add_callback(RecordCallback(folder))
+            trainer.add_callback(FocalSummaryCallback(say))
+            for chatty in (PrinterCallback, ProgressCallback):
+                trainer.remove_callback(chatty)
+            trainer.accelerator.wait_for_everyone()  # every process has looked at the folder
+            if main_process:
+                folder.start()
+            say(_opening(settings, trainer, checkpoint))
+            trainer.train(resume_from_checkpoint=None if checkpoint is None else str(checkpoint))
+            trainer.save_model(str(folder.path))
+            if trainer.args.push_to_hub:
+                trainer.push_to_hub()
+            say(f"model, checkpoints and completions: {folder.path}")
+            _end(trainer)
+        finally:
+            close_rewards(rewards)
     return folder.path
 
 
@@ -78,41 +83,39 @@ def _checkpoint(settings: Settings, folder: RunFolder, *, overwrite: bool, resum
         return folder.checkpoint()
     if named is not None:
         if not Path(named).is_dir():
-            raise ValueError(f"resume_from_checkpoint must be a folder, got {named!r}: check the path, or pass --resume")
+            raise ValueError(
+                f"resume_from_checkpoint must be a folder, got {named!r}: check the path, or pass --resume"
+            )
         folder.refuse_other_settings(Path(named))
         return Path(named)
     folder.refuse_leftovers(overwrite=overwrite)
     return None
 
 
-def _trainer(settings: Settings, write: Callable[[str], object]) -> FocalGRPOTrainer:
+def _rewards(settings: Settings) -> list[Any]:
+    """Reward functions, and the name of a reward model where there is one, in TRL's order."""
     rewards: list[Any] = []
     if settings.get("reward_model_name_or_path"):
         rewards.append(settings.get("reward_model_name_or_path"))
     if settings.get("reward_funcs") or not rewards:
         rewards += load_rewards(settings.get("reward_funcs") or [])
     _refuse_misnamed(settings, [name if isinstance(name, str) else name.__name__ for name in rewards])
+    return rewards
+
+
+def _trainer(settings: Settings, rewards: list[Any], write: Callable[[str], object]) -> FocalGRPOTrainer:
     settings.batches  # noqa: B018  raises with numbers that fit, where TRL would only refuse
-    train_data, test_data = load_data(settings, [reward for reward in rewards if callable(reward)])
+    model, tokenizer = _model(settings, write)
     model_arguments = settings.build(ModelConfig)
     arguments = settings.build(FocalGRPOConfig)
-    model, tokenizer = settings.get("model_name_or_path"), None
-    if model is None:
-        raise ValueError(
-            "model_name_or_path must be given, got None: pass --model with a name on the hub or a folder"
-        )
-    if model == TINY:
-        from fgrpo.llm.tiny_world.pretraining import base_model_folder
-        from fgrpo.llm.tiny_world.tokenizer import build_tokenizer
-
-        model, tokenizer = str(base_model_folder(announce=write)), build_tokenizer()
     arguments.model_init_kwargs = {
         "revision": model_arguments.model_revision,
         "attn_implementation": model_arguments.attn_implementation,
         "dtype": model_arguments.dtype,
         **(arguments.model_init_kwargs or {}),
     }
-    try:
+    train_data, test_data = load_data(settings, [reward for reward in rewards if callable(reward)], write)
+    with model_must_load(model):
         return FocalGRPOTrainer(
             model=model,
             reward_funcs=rewards,
@@ -123,12 +126,18 @@ def _trainer(settings: Settings, write: Callable[[str], object]) -> FocalGRPOTra
             quantization_config=get_quantization_config(model_arguments),
             peft_config=get_peft_config(model_arguments),
         )
-    except OSError as error:
-        reason = " ".join(str(error).split())
-        raise ValueError(
-            f"model_name_or_path must be a folder with a model or a name that the hub serves, got {model!r} "
-            f"({reason[:120]}): check the name and the network"
-        ) from None
+
+
+def _model(settings: Settings, write: Callable[[str], object]) -> tuple[str, Any]:
+    """Name or folder of the model, and its tokenizer where TRL would not find the right one by itself."""
+    name = settings.get("model_name_or_path")
+    if name is None:
+        raise ValueError("model_name_or_path must be given, got None: pass --model with a name on the hub or a folder")
+    if name != TINY:
+        return name, None
+    from fgrpo.llm.tiny_world.pretraining import base_model_folder
+
+    return str(base_model_folder(announce=write)), load_tokenizer(settings)
 
 
 def _refuse_misnamed(settings: Settings, names: list[str]) -> None:
@@ -145,16 +154,14 @@ def _refuse_misnamed(settings: Settings, names: list[str]) -> None:
 
 
 def _opening(settings: Settings, trainer: FocalGRPOTrainer, checkpoint: Path | None) -> str:
-    batches, parameters = settings.batches, sum(p.numel() for p in trainer.model.parameters())
-    lines = [
-        f"{settings.get('model_name_or_path')}: {parameters:,} parameters, {trainer.args.loss_type}, "
-        f"focal_gamma {trainer.args.focal_gamma:g}, N = {batches.group_size}, "
-        f"{batches.prompts_per_generation} prompts per generation, {trainer.args.world_size} process"
-        + ("es" if trainer.args.world_size > 1 else "")
-    ]
-    if checkpoint is not None:
-        lines.append(f"going on from {checkpoint}")
-    return "\n".join(lines)
+    batches, arguments = settings.batches, trainer.args
+    parameters = sum(parameter.numel() for parameter in trainer.model.parameters())
+    line = (
+        f"{settings.get('model_name_or_path')}: {parameters:,} parameters, {arguments.loss_type}, "
+        f"focal_gamma {arguments.focal_gamma:g}, N = {batches.group_size}, "
+        f"{batches.prompts_per_generation} prompts per generation, {counted('process', arguments.world_size)}"
+    )
+    return line if checkpoint is None else f"{line}\ngoing on from {checkpoint}"
 
 
 def _end(trainer: FocalGRPOTrainer) -> None:

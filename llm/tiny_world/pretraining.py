@@ -123,6 +123,9 @@ def base_model_folder(
     Returns:
         The folder; `from_pretrained` takes it.
 
+    Raises:
+        ValueError: If it must be made and torch.distributed runs already: transformers then saves on one process only.
+
     Source: this project.
     """
     root = cache or Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "fgrpo"
@@ -131,6 +134,11 @@ def base_model_folder(
     root.mkdir(parents=True, exist_ok=True)
     with FileLock(f"{folder}.lock"):
         if not folder.is_dir():
+            if torch.distributed.is_available() and torch.distributed.is_initialized():
+                raise ValueError(
+                    f"the base model must be made before torch.distributed starts, got none in {folder}: "
+                    "call base_model_folder first"
+                )
             if announce is not None:
                 announce(f"supervised training of the base model, once: {folder}")
             made = Path(tempfile.mkdtemp(dir=root))

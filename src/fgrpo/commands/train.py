@@ -11,7 +11,9 @@ def train(
     context: typer.Context,
     config: Annotated[
         str,
-        typer.Option("--config", metavar="NAME|FILE,...", help="Recipe or YAML files as for `trl grpo`; later ones win."),
+        typer.Option(
+            "--config", metavar="NAME|FILE,...", help="Recipe or YAML files as for `trl grpo`; later ones win."
+        ),
     ] = "tiny",
     model: Annotated[
         str | None, typer.Option("--model", metavar="NAME", help="Model of the paper, name on the hub, or folder.")
@@ -20,7 +22,7 @@ def train(
         bool, typer.Option("--dry-run", help="Print the configuration, its batches and the theory of its N; train not.")
     ] = False,
     recipes: Annotated[bool, typer.Option("--recipes", help="List the recipes and end.")] = False,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an earlier run in the output folder.")] = False,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an earlier run in the folder.")] = False,
     resume: Annotated[bool, typer.Option("--resume", help="Go on from the latest checkpoint in the folder.")] = False,
     quiet: Quiet = False,
 ) -> None:
