@@ -5,7 +5,7 @@ from fractions import Fraction
 
 from fgrpo.llm.batches import BatchArithmetic, counted
 from fgrpo.llm.config import FocalGRPOConfig
-from fgrpo.llm.presets import METHODS, preset, tiny_preset
+from fgrpo.llm.presets import METHODS, tiny_preset
 from fgrpo.llm.recipe_files import yaml_line
 from fgrpo.llm.settings import Settings
 from fgrpo.theory import (
@@ -56,12 +56,13 @@ def _keys(values: Mapping[str, object]) -> list[str]:
 def _batch_lines(batches: BatchArithmetic) -> list[str]:
     b, n = batches, batches.group_size
     updates = _number(b.updates_per_generation)
+    clipping = "can bind from the second on" if b.updates_per_generation > 1 else "never binds"
     return [
         f"Batches: {counted('process', b.world_size)}, N = {n} rollouts per prompt",
         f"  forward pass   {b.per_device_train_batch_size:>6} rollouts on each device",
         f"  update         {b.rollouts_per_update:>6} rollouts = {_number(b.prompts_per_update)} prompts x {n}",
         f"  generation     {b.rollouts_per_generation:>6} rollouts = {b.prompts_per_generation} prompts x {n}",
-        f"  updates per generation {updates}, of which the first is on-policy",
+        f"  updates per generation {updates}: clipping {clipping}",
     ]
 
 
@@ -99,5 +100,5 @@ def _theory_lines(settings: Settings, batches: BatchArithmetic) -> list[str]:
 
 def recipes_text() -> str:
     """The names that `--config` takes, with a sentence each."""
-    rows = [("tiny", tiny_preset().summary), *((name, preset(name).summary.split(",")[0]) for name in METHODS)]
+    rows = [("tiny", tiny_preset().summary), *((name, method.summary) for name, method in METHODS.items())]
     return "\n".join(f"{name:<20} {summary}" for name, summary in rows)

@@ -8,6 +8,7 @@ from typing import Any
 
 import datasets
 import transformers
+from huggingface_hub.utils import logging as hub_logging
 
 
 @contextmanager
@@ -19,6 +20,8 @@ def quiet(write: Callable[[str], object]) -> Iterator[None]:
     transformers.logging.set_verbosity_error()
     transformers.logging.disable_progress_bar()
     datasets.disable_progress_bars()
+    hub_verbosity = hub_logging.get_verbosity()
+    hub_logging.set_verbosity_error()  # its retries
 
     def show(message: Any, category: Any, filename: str, *_: Any, **__: Any) -> None:
         write(f"warning: {' '.join(str(message).split())}")
@@ -31,6 +34,7 @@ def quiet(write: Callable[[str], object]) -> Iterator[None]:
             yield
         finally:
             transformers.logging.set_verbosity(verbosity)
+            hub_logging.set_verbosity(hub_verbosity)
             if transformer_bars:
                 transformers.logging.enable_progress_bar()
             if not bars:

@@ -53,16 +53,27 @@ def load_data(
         train, test = (Dataset.from_list(rows()) for _ in range(2))
     elif Path(name).suffix.lower() in _FILES:
         train = _from_file(name, settings, write)
-        test = _from_file(settings.get("dataset_test_split"), settings, write) if evaluates else None
+        test = _from_file(_test_file(settings), settings, write) if evaluates else None
     elif name == DEEPSCALER and not evaluates:
         train, test = _prepared(name, settings, write), None
     else:
+        write(f"data {name} from the hub or its cache")
         train, test = _splits(_from_hub(name, settings), settings, evaluates)
     test = test if evaluates else None
     for part, least in ((train, settings.batches.prompts_per_generation), (test, 1)):
         if isinstance(part, Dataset):
             _refuse_unusable(part, rewards, least)
     return train, test
+
+
+def _test_file(settings: Settings) -> str:
+    name = str(settings.get("dataset_test_split"))
+    if Path(name).suffix.lower() not in _FILES:
+        raise ValueError(
+            f"dataset_test_split must be a file to evaluate on, as dataset_name is one, got {name!r}: pass "
+            "--dataset_test_split FILE, or --eval_strategy no"
+        )
+    return name
 
 
 def _from_file(name: str, settings: Settings, write: Callable[[str], object]) -> Dataset:

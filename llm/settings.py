@@ -164,7 +164,8 @@ class _Parser(TrlParser):  # type: ignore[misc]
     """TRL's parser that raises instead of printing a usage of three hundred options and ending the process."""
 
     def error(self, message: str) -> NoReturn:
-        raise ValueError(f"{message}: see the documentation of TRL's GRPOConfig for what it takes")
+        short = message if len(message) < 200 else message.partition(" (choose from")[0]
+        raise ValueError(f"{short}: see the documentation of TRL's GRPOConfig for what it takes")
 
 
 class _Keys:

@@ -115,6 +115,8 @@ def _trainer(settings: Settings, rewards: list[Any], write: Callable[[str], obje
         **(arguments.model_init_kwargs or {}),
     }
     train_data, test_data = load_data(settings, [reward for reward in rewards if callable(reward)], write)
+    if not Path(model).is_dir():
+        write(f"model {model} from the hub or its cache")
     with model_must_load(model):
         return FocalGRPOTrainer(
             model=model,
