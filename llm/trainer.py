@@ -86,6 +86,8 @@ class FocalWeightMixin(_Trainer):
             )
         groups = self._prompt_groups(rewards)
         here = self._rows_here(rows)
+        if self.environments is None and not {"image", "images"} & set(inputs[0]):
+            _check_prompts(prompts, here.start, groups.group_size)  # an environment may give each rollout its own
         training = self.model.training
         weight_P = self._weights(groups) if training else np.ones_like(groups.empirical_success_rate_P)
         self._generation = _Generation(groups.rows(weight_P), here) if training else None
@@ -197,6 +199,10 @@ class FocalGRPOTrainer(FocalWeightMixin, GRPOTrainer):
 
     _tag_names = ["trl", "grpo", "fgrpo"]  # noqa: RUF012  (TRL's attribute)
     _name = "F-GRPO"
+    _paper = {  # noqa: RUF012
+        "title": "F-GRPO: Don't Let Your Policy Learn the Obvious and Forget the Rare",
+        "id": "2602.06717",
+    }
 
 
 def _success_index(names: list[str], success_reward: str | None) -> int:
@@ -218,6 +224,13 @@ def _success_index(names: list[str], success_reward: str | None) -> int:
             "pass one of these names, or rename a function"
         )
     return names.index(success_reward)
+
+
+def _check_prompts(prompts: list[Any], first_row: int, group_size: int) -> None:
+    """Refuse rows of which one group has two prompts; `first_row` of all rows is the first one here."""
+    for i in range(1, len(prompts)):
+        if (first_row + i) % group_size and prompts[i] != prompts[i - 1]:
+            raise contract.changed(f"each {group_size} rows in turn must share their prompt", f"two at row {i}")
 
 
 def _like(weights: FloatArray, advantages: torch.Tensor) -> torch.Tensor:

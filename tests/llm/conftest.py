@@ -1,0 +1,7 @@
+"""The trainer's tests: no progress bars, no telemetry, and none of the warnings that TRL causes inside transformers."""
+
+import os
+
+os.environ.setdefault("HF_HUB_OFFLINE", "1")
+os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
+os.environ.setdefault("TRL_EXPERIMENTAL_SILENCE", "1")
