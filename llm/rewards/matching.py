@@ -101,9 +101,7 @@ def thresholded(
 
     Source: this project.
     """
-    limit = check.finite("threshold", threshold, "pass the least score of a success")
-    if limit.ndim != 0:
-        raise ValueError(f"threshold must be one number, got {check.shown(threshold)}: pass the least score")
+    limit = check.scalar("threshold", check.finite("threshold", threshold, "pass the least score of a success"))
     if reward_wrong not in (0.0, -1.0):
         raise ValueError(f"reward_wrong must be 0 or -1, got {check.shown(reward_wrong)}: a success has 1")
     if not callable(scorer):
@@ -111,4 +109,4 @@ def thresholded(
     if inspect.iscoroutinefunction(scorer) or inspect.iscoroutinefunction(type(scorer).__call__):
         raise ValueError(f"scorer must be synchronous, got {check.shown(scorer)}: wrap it in a function that waits")
     given = name or getattr(scorer, "__name__", type(scorer).__name__)
-    return _Thresholded(scorer, float(limit), None if columns is None else tuple(columns), float(reward_wrong), given)
+    return _Thresholded(scorer, limit, None if columns is None else tuple(columns), float(reward_wrong), given)

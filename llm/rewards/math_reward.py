@@ -52,13 +52,11 @@ class MathReward:
     ) -> None:
         if reward_wrong not in (0.0, -1.0):
             raise ValueError(f"reward_wrong must be 0 or -1, got {check.shown(reward_wrong)}: the right answer has 1")
-        limit = check.positive("time_limit", time_limit, "pass seconds, such as 10")
-        if limit.ndim != 0:
-            raise ValueError(f"time_limit must be one number, got {check.shown(time_limit)}: pass seconds, such as 10")
+        limit = check.scalar("time_limit", check.positive("time_limit", time_limit, "pass seconds, such as 10"))
         if importlib.util.find_spec("math_verify") is None:
             raise ValueError("the math reward needs math-verify, which is not installed: pip install 'fgrpo[llm]'")
         self.reward_wrong = float(reward_wrong)
-        self.time_limit = float(limit)
+        self.time_limit = limit
         self.answer_column = answer_column
         self.__name__ = name
         self.outcomes: Counter[str] = Counter({outcome: 0 for outcome in OUTCOMES})
