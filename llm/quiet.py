@@ -1,5 +1,6 @@
 """A terminal that shows what this package says, and nothing of the libraries under it."""
 
+import logging
 import os
 import warnings
 from collections.abc import Callable, Iterator
@@ -17,11 +18,11 @@ def quiet(write: Callable[[str], object]) -> Iterator[None]:
     os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
     verbosity = transformers.logging.get_verbosity()
     bars, transformer_bars = datasets.are_progress_bars_disabled(), transformers.logging.is_progress_bar_enabled()
-    transformers.logging.set_verbosity_error()
+    transformers.logging.set_verbosity(logging.ERROR)
     transformers.logging.disable_progress_bar()
     datasets.disable_progress_bars()
     hub_verbosity = hub_logging.get_verbosity()
-    hub_logging.set_verbosity_error()  # its retries
+    hub_logging.set_verbosity(logging.ERROR)  # its retries
 
     def show(message: Any, category: Any, filename: str, *_: Any, **__: Any) -> None:
         write(f"warning: {' '.join(str(message).split())}")

@@ -160,7 +160,7 @@ def _asked_processes(launch: Sequence[str]) -> int | None:
     return None
 
 
-class _Parser(TrlParser):  # type: ignore[misc]
+class _Parser(TrlParser):
     """TRL's parser that raises instead of printing a usage of three hundred options and ending the process."""
 
     def error(self, message: str) -> NoReturn:

@@ -16,6 +16,7 @@ import numpy as np
 import torch
 from filelock import FileLock
 from torch.nn.functional import log_softmax
+from transformers import PreTrainedModel
 
 from fgrpo.llm.tiny_world.model import build_model
 from fgrpo.llm.tiny_world.task import SUMS, prompts
@@ -60,7 +61,7 @@ def base_distribution(seed: int = 0) -> FloatArray:
     return base.reshape(-1, *[_DIGITS] * 3)
 
 
-def pretrained_model(seed: int = 0, steps: int = 400) -> torch.nn.Module:
+def pretrained_model(seed: int = 0, steps: int = 400) -> PreTrainedModel:
     """The model of the tiny world after supervised training towards `base_distribution`.
 
     A step takes 256 pairs of first digits drawn from the base distribution; the third digit enters by its whole
@@ -79,7 +80,8 @@ def pretrained_model(seed: int = 0, steps: int = 400) -> torch.nn.Module:
     pairs_PA = base.sum(-1).flatten(1)
     prompt_ids = torch.tensor([[VOCABULARY[character] for character in prompt] for prompt in prompts()])
     digit_ids = torch.tensor([VOCABULARY[str(digit)] for digit in range(_DIGITS)])
-    model = build_model(seed).train()
+    model = build_model(seed)
+    model.train()
     optimizer = torch.optim.AdamW(model.parameters(), lr=3e-3)
     schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, max_lr=3e-3, total_steps=steps)
     generator = torch.Generator().manual_seed(seed)
@@ -100,10 +102,11 @@ def pretrained_model(seed: int = 0, steps: int = 400) -> torch.nn.Module:
             + log_probability[rows, 3, VOCABULARY[EOS]]
         ).mean()
         optimizer.zero_grad()
-        loss.backward()
+        torch.autograd.backward(loss)
         optimizer.step()
         schedule.step()
-    return model.eval()
+    model.eval()
+    return model
 
 
 def base_model_folder(
