@@ -29,9 +29,9 @@ class BatchArithmetic:
     num_iterations: int = 1
 
     def __post_init__(self) -> None:
-        if self.group_size < 2:
+        if not isinstance(self.group_size, int) or self.group_size < 2:
             raise ValueError(
-                f"num_generations must be at least 2, got {self.group_size}: "
+                f"num_generations must be at least 2, got {check.shown(self.group_size)}: "
                 "a rollout is compared with the others of its prompt"
             )
         for name in _COUNTS:

@@ -16,7 +16,7 @@ from typing import Any, NoReturn
 from trl import DatasetMixtureConfig, ModelConfig, TrlParser
 from trl.scripts.grpo import GRPOScriptArguments
 
-from fgrpo.llm.batches import BatchArithmetic
+from fgrpo.llm.batches import BatchArithmetic, counted
 from fgrpo.llm.config import FocalGRPOConfig
 from fgrpo.llm.launch import is_launched
 from fgrpo.llm.presets import MODELS, preset, tiny_preset
@@ -72,7 +72,7 @@ class Settings:
         if generation is not None:
             if generation % (size * self.world_size):
                 raise ValueError(
-                    f"generation_batch_size must be a multiple of {size} per device x {self.world_size} processes, got "
+                    f"generation_batch_size must be a multiple of {size} per device x {counted('process', self.world_size)}, got "
                     f"{generation}: pass {-(-generation // (size * self.world_size)) * size * self.world_size}"
                 )
             steps = generation // (size * self.world_size)
