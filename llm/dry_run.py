@@ -36,6 +36,7 @@ def dry_run_text(settings: Settings) -> str:
 
     Source: Lemma 3.1 (v1 and v2) for the tail-miss probability; the rest: this project.
     """
+    settings.refuse_misfits()
     batches = settings.batches
     # checked as one process with the same batch, so that this works where the devices of the run are not
     settings.build(

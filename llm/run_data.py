@@ -5,6 +5,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 from datasets import Dataset, load_dataset
 from transformers import AutoTokenizer
 from trl import DatasetMixtureConfig, get_dataset
@@ -82,7 +83,13 @@ def _from_file(name: str, settings: Settings, write: Callable[[str], object]) ->
         raise ValueError(f"{name!r} must have at least one prompt, got none: write one row per prompt")
     if "prompt" not in columns and {"problem", "answer"} <= set(columns):
         return _prepared(name, settings, write)
-    return Dataset.from_list([{column: row.get(column) for column in columns} for row in rows])
+    try:
+        return Dataset.from_list([{column: row.get(column) for column in columns} for row in rows])
+    except pa.ArrowException as error:
+        raise ValueError(
+            f"{name!r} must have values of one type in each column, got a mixture ({error}): write for example all "
+            "prompts as text or all as messages"
+        ) from None
 
 
 def _prepared(source: str, settings: Settings, write: Callable[[str], object]) -> Dataset:
@@ -162,8 +169,6 @@ def _refuse_unusable(data: Dataset, rewards: Sequence[Callable[..., Any]], least
                 f"prompt in row {number} must be text or a list of messages with role and content, got "
                 f"{check.shown(prompt)}: see TRL's dataset formats"
             )
-    if len({isinstance(prompt, str) for prompt in data["prompt"]}) > 1:
-        raise ValueError("prompts must be all text or all chats, got both: write all of them as messages")
     refuse_missing_columns(rewards, data[0])
     if len(data) < least:
         raise ValueError(

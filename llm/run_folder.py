@@ -105,11 +105,15 @@ class RunFolder:
             differing.append(f"{there['world_size']} processes there and {here['world_size']} here")
         return differing
 
-    def start(self) -> None:
-        """Remove what a replaced run left, and write the record. For one process, when all is ready to train."""
-        for pattern in _REPLACED if (self.path / RECORD).exists() else ():
-            for path in self.path.glob(pattern):
-                shutil.rmtree(path)
+    def start(self, *, replace: bool) -> None:
+        """Write the record, with `replace` after removing what an earlier run left.
+
+        For one process, when everything is ready to train.
+        """
+        for path in [path for pattern in _REPLACED for path in self.path.glob(pattern)] if replace else []:
+            shutil.rmtree(path)
+            if not path.name.startswith("checkpoint"):
+                path.mkdir()  # the trainer, which is built by now, has made it and counts on it
         self.path.mkdir(parents=True, exist_ok=True)
         self.write_record(self.path)
 

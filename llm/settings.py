@@ -70,12 +70,14 @@ class Settings:
                 "leave one out"
             )
         if generation is not None:
-            if generation % (size * self.world_size):
+            per_step = size * self.world_size
+            if generation % per_step:
+                fitting = -(-generation // per_step) * per_step
                 raise ValueError(
-                    f"generation_batch_size must be a multiple of {size} per device x {counted('process', self.world_size)}, got "
-                    f"{generation}: pass {-(-generation // (size * self.world_size)) * size * self.world_size}"
+                    f"generation_batch_size must be a multiple of {size} per device x "
+                    f"{counted('process', self.world_size)}, got {generation}: pass {fitting}"
                 )
-            steps = generation // (size * self.world_size)
+            steps = generation // per_step
         return BatchArithmetic(
             group_size=self.get("num_generations"),
             world_size=self.world_size,
@@ -84,6 +86,21 @@ class Settings:
             steps_per_generation=accumulation if steps is None else steps,
             num_iterations=self.get("num_iterations"),
         )
+
+    def refuse_misfits(self) -> None:
+        """Raise where batches, in training or in evaluation, do not hold whole groups.
+
+        Raises:
+            ValueError: With numbers that fit.
+        """
+        n = self.get("num_generations_eval") or self.batches.group_size
+        size = self.get("per_device_eval_batch_size")
+        if str(self.get("eval_strategy")) != "no" and size * self.world_size % n:
+            fitting = next(k for k in range(size, size + n) if k * self.world_size % n == 0)
+            raise ValueError(
+                f"the rollouts of an evaluation batch must be a multiple of num_generations {n}, got {size} per device "
+                f"x {counted('process', self.world_size)}: what fits is per_device_eval_batch_size {fitting}"
+            )
 
     def build(self, kind: Any, **others: Any) -> Any:
         """One of `KINDS` from the keys that belong to it."""

@@ -61,7 +61,7 @@ def train(
                 trainer.remove_callback(chatty)
             trainer.accelerator.wait_for_everyone()  # every process has looked at the folder
             if main_process:
-                folder.start()
+                folder.start(replace=overwrite)
             say(_opening(settings, trainer, checkpoint))
             trainer.train(resume_from_checkpoint=None if checkpoint is None else str(checkpoint))
             trainer.save_model(str(folder.path))
@@ -104,7 +104,7 @@ def _rewards(settings: Settings) -> list[Any]:
 
 
 def _trainer(settings: Settings, rewards: list[Any], write: Callable[[str], object]) -> FocalGRPOTrainer:
-    settings.batches  # noqa: B018  raises with numbers that fit, where TRL would only refuse
+    settings.refuse_misfits()
     model, tokenizer = _model(settings, write)
     model_arguments = settings.build(ModelConfig)
     arguments = settings.build(FocalGRPOConfig)

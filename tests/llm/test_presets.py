@@ -164,19 +164,17 @@ def test_arithmetic_refuses(changes: dict[str, int], message: str) -> None:
 @pytest.mark.parametrize("group_size", range(2, 34))
 def test_what_is_said_to_fit_fits(group_size: int) -> None:
     numbers = {"world_size": 3, "per_device_train_batch_size": 2, "gradient_accumulation_steps": 1}
-    try:
+    if 6 % group_size == 0:
         BatchArithmetic(group_size=group_size, steps_per_generation=1, **numbers)
-    except ValueError as error:
-        words = str(error).replace("(", "").replace(")", "").split()
-        steps = int(words[words.index("steps_per_generation") + 1])
-        size = int(words[words.index("per_device_train_batch_size") + 1])
-        fitting = BatchArithmetic(group_size=group_size, steps_per_generation=steps, **numbers)
-        assert f"({fitting.prompts_per_generation} prompts) or" in str(error)
-        BatchArithmetic(
-            group_size=group_size, steps_per_generation=1, **{**numbers, "per_device_train_batch_size": size}
-        )
-    else:
-        assert 6 % group_size == 0
+        return
+    with pytest.raises(ValueError, match="what fits is") as caught:
+        BatchArithmetic(group_size=group_size, steps_per_generation=1, **numbers)
+    words = str(caught.value).split()
+    steps = int(words[words.index("steps_per_generation") + 1])
+    size = int(words[words.index("per_device_train_batch_size") + 1])
+    fitting = BatchArithmetic(group_size=group_size, steps_per_generation=steps, **numbers)
+    assert f"({fitting.prompts_per_generation} prompts) or" in str(caught.value)
+    BatchArithmetic(group_size=group_size, steps_per_generation=1, **{**numbers, "per_device_train_batch_size": size})
 
 
 @pytest.mark.parametrize(
