@@ -81,9 +81,7 @@ class FocalWeightMixin(_Trainer):
         rewards: torch.Tensor = super()._calculate_rewards(inputs, prompts, completions, completion_ids_list)
         rows, processes = len(prompts), self.accelerator.num_processes
         if len(rewards) != rows * processes:
-            raise contract.changed(
-                f"rewards must have the {rows} rows of {processes} processes", f"{len(rewards)} rows"
-            )
+            raise contract.changed(f"rewards must have {processes} times {rows} rows", str(len(rewards)))
         groups = self._prompt_groups(rewards)
         here = self._rows_here(rows)
         if self.environments is None and not {"image", "images"} & set(inputs[0]):
@@ -215,7 +213,7 @@ def _success_index(names: list[str], success_reward: str | None) -> int:
             )
     if success_reward is None and len(names) == 1:
         return 0
-    listed = ", ".join(names) if names else "none"
+    listed = ", ".join(names)
     if success_reward is None:
         raise ValueError(f"success_reward must name one of the reward functions, got None and {listed}: set it")
     if names.count(success_reward) != 1:
