@@ -58,7 +58,8 @@ def _expression(text: str) -> list[Any]:
 
     reading = LatexExtractionConfig(try_extract_without_anchor=False, boxed_match_priority=0)
     # no fallback: a text that is no mathematics must not be right because it equals itself
-    return parse(f"\\boxed{{{text}}}", [reading], fallback_mode="no_fallback", parsing_timeout=None)
+    found: list[Any] = parse(f"\\boxed{{{text}}}", [reading], fallback_mode="no_fallback", parsing_timeout=None)
+    return found
 
 
 if __name__ == "__main__":

@@ -108,5 +108,5 @@ def thresholded(
         raise ValueError(f"scorer must be a function, got {check.shown(scorer)}: pass it without calling it")
     if inspect.iscoroutinefunction(scorer) or inspect.iscoroutinefunction(type(scorer).__call__):
         raise ValueError(f"scorer must be synchronous, got {check.shown(scorer)}: wrap it in a function that waits")
-    given = name or getattr(scorer, "__name__", type(scorer).__name__)
+    given = str(name or getattr(scorer, "__name__", type(scorer).__name__))
     return _Thresholded(scorer, limit, None if columns is None else tuple(columns), float(reward_wrong), given)

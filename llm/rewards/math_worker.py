@@ -8,6 +8,7 @@ import sys
 import threading
 import time
 import weakref
+from collections.abc import Callable
 from enum import Enum
 from pathlib import Path
 
@@ -41,7 +42,7 @@ class MathWorker:
         self._lock = threading.Lock()
         self._owner = os.getpid()
         self._child: subprocess.Popen[bytes] | None = None
-        self._end = lambda: None
+        self._end: Callable[[], object] | None = None
 
     def is_mathematics(self, gold: str) -> Verdict:
         """Whether a reference answer can be read as mathematics."""
@@ -62,7 +63,7 @@ class MathWorker:
             return Verdict.NO
         if self._owner != os.getpid():  # forked: the child and the lock belong to the parent
             self._owner, self._lock = os.getpid(), threading.Lock()
-            self._child, self._end = None, lambda: None
+            self._child, self._end = None, None
         with self._lock:
             try:
                 child = self._running()
@@ -114,8 +115,9 @@ class MathWorker:
         return Verdict.YES if reply == b"true\n" else Verdict.NO
 
     def _stop(self) -> None:
-        self._end()
-        self._child, self._end = None, lambda: None
+        if self._end is not None:
+            self._end()
+        self._child, self._end = None, None
 
 
 def _end(child: subprocess.Popen[bytes], owner: int) -> None:

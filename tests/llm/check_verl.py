@@ -6,8 +6,10 @@
 3. At gamma > 0 verl's own `compute_advantage`, given the configuration that verl's command line builds, gives the
    literal reference.
 4. verl's loader finds the reward function.
+5. verl's command line takes every setting of docs/how-to/verl.md.
 """
 
+import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -70,10 +72,26 @@ def check_through_verl() -> None:
         torch.testing.assert_close(done.batch["returns"], done.batch["advantages"], rtol=0, atol=0)
 
 
+def check_settings() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "how-to" / "verl.md").read_text()
+    (command,) = (block for block in page.split("```") if "trainer.total_epochs" in block)
+    paper = re.findall(r"\+?[\w.]+=\S+", command)
+    arms = [re.findall(r"[\w.]+=[\w.]+", row) for row in re.findall(r"^\| .+ \| (.+) \|$", page, flags=re.MULTILINE)]
+    with initialize_config_module("verl.trainer.config", version_base=None):
+        for arm in arms:
+            actor = compose("ppo_trainer", overrides=[*paper, *arm]).actor_rollout_ref.actor
+        assert len(paper) > 15
+        assert len(arms) > 8
+    defaults = {"lr_scheduler_type": "constant", "betas": [0.9, 0.999], "weight_decay": 0.01, "clip_grad": 1.0}
+    assert {name: actor.optim[name] for name in defaults} == defaults
+    assert (actor.loss_agg_mode, actor.ppo_epochs, actor.clip_ratio, actor.use_kl_loss) == ("token-mean", 1, 0.2, False)
+
+
 def main() -> None:
     assert get_adv_estimator_fn("focal_grpo") is focal_grpo, "the entry point did not register it"
     check_gamma_zero()
     check_through_verl()
+    check_settings()
     score = load_extern_object("pkg://fgrpo.llm.verl_score", "compute_score")
     assert score(data_source="x", solution_str=r"\boxed{\frac12}", ground_truth="0.5", extra_info={}) == 1.0
     assert score(data_source="x", solution_str="0.5", ground_truth="0.5", extra_info={}) == 0.0

@@ -96,7 +96,7 @@ WRONG = [
     ("12", ""),
     ("12", "\\boxed{\ud800}"),
     ("12", "\\boxed{" + "1" * 1_000_000 + "}"),
-    ("12", "\\boxed{" + "(" * 40 + "13" + ")" * 40 + "}"),
+    ("12", "\\boxed{" + "(" * 8 + "13" + ")" * 8 + "}"),
 ]
 
 
@@ -126,24 +126,25 @@ def test_reference_that_is_no_mathematics_is_never_rewarded(judge: MathReward) -
     }
 
 
-BOMBS = [r"\boxed{9^{9^{9^9}}}", r"\boxed{9^{9^{9}}}", r"\boxed{\sin(10^{10^{10}})}"]
+ENDLESS = r"\boxed{\sin(10^{10^{10}})}"
+BOMBS = [r"\boxed{9^{9^{9^9}}}", "\\boxed{" + "(" * 60 + "12" + ")" * 60 + "}"]  # parsing time explodes with depth
 
 
 def test_bombs_are_wrong_and_the_rest_of_the_batch_is_judged() -> None:
-    with MathReward(time_limit=1.0, reward_wrong=-1.0) as reward:
+    with MathReward(time_limit=2.0, reward_wrong=-1.0) as reward:
         assert score(reward, ("12", r"\boxed{12}")) == [1.0]
         first = reward._worker._child
         assert first is not None
         pairs = [("12", text) for bomb in BOMBS for text in (bomb, r"\boxed{12}", r"\boxed{13}", bomb)]
         start = time.monotonic()
-        assert score(reward, *pairs) == [-1.0, 1.0, -1.0, -1.0] * 3
-        assert time.monotonic() - start < 60  # three limits and three starts, on a busy machine; a bomb takes for ever
+        assert score(reward, *pairs) == [-1.0, 1.0, -1.0, -1.0] * 2
+        assert time.monotonic() - start < 60  # two limits and two starts on a busy machine; a bomb takes for ever
         # equal questions are asked once, so each bomb stops one process
-        assert reward.outcomes["timed_out"] + reward.outcomes["crashed"] + reward.outcomes["wrong"] == 3 * 2 + 3
-        assert reward.outcomes["timed_out"] >= 2  # at least the largest power never ends
+        assert reward.outcomes["timed_out"] + reward.outcomes["crashed"] == 2 * 2
+        assert reward.outcomes["wrong"] == 2
         assert first.returncode == -signal.SIGKILL  # waited for: no zombie
         # a reference answer that cannot be read in time is no reference
-        assert score(reward, ("(" * 3_000 + "1" + ")" * 3_000, r"\boxed{1}"), RIGHT[0]) == [None, 1.0]
+        assert score(reward, ("(" * 60 + "1" + ")" * 60, r"\boxed{1}"), RIGHT[0]) == [None, 1.0]
         second = reward._worker._child
         assert second is not None
     assert reward._worker._child is None
@@ -163,7 +164,7 @@ def test_killed_child_is_replaced() -> None:
         assert busy is not None
         killer = threading.Timer(0.5, os.kill, (busy.pid, signal.SIGKILL))
         killer.start()
-        assert score(reward, ("12", BOMBS[2]), RIGHT[0]) == [0.0, 1.0]
+        assert score(reward, ("12", ENDLESS), RIGHT[0]) == [0.0, 1.0]
         killer.join()
         assert reward.outcomes["crashed"] == 1
 

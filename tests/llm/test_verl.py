@@ -86,8 +86,11 @@ def test_both_codings_of_success_have_the_same_weights() -> None:
     assert by_estimator(signed, PROMPTS, **plain) == pytest.approx(
         [2 * advantage for advantage in by_estimator(SCORES, PROMPTS, **plain)]
     )
-    # a threshold that takes a partial score for a success
+    # a threshold that takes a partial score for a success; a score at the threshold is none
     partial: list[float | None] = [0.5, 0.5, 0.0, 1.0]
+    assert by_estimator(partial, list("aaaa"), focal_gamma=1.0) == pytest.approx(
+        score_advantages([0.5, 0.5, 0.0, 1.0], list("aaaa"), 1.0, threshold=0.75), abs=2e-6
+    )
     assert by_estimator(partial, list("aaaa"), focal_gamma=1.0, success_threshold=0.4) == pytest.approx(
         score_advantages(partial, list("aaaa"), 1.0, threshold=0.4), abs=2e-6
     )
