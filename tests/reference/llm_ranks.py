@@ -21,7 +21,7 @@ from fgrpo.llm import FocalGRPOTrainer
 from fgrpo.llm.tiny_world.task import rows
 from reference.llm_runs import CheckedTrainer, build, easy_start, history, long_format, unsure_format, unsure_start
 
-SPLIT = {"per_device_train_batch_size": 6, "num_generations": 4, "max_steps": 2}  # the second group lies on both ranks
+SPLIT = {"per_device_train_batch_size": 10, "num_generations": 4, "max_steps": 2}  # the third group lies on both ranks
 CASES: dict[str, dict[str, Any]] = {
     "split group": SPLIT,
     "minibatches": {
