@@ -5,11 +5,12 @@ what differs; `fgrpo train` and the YAML files show the notes as comments.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any
 
 from fgrpo.llm.batches import fit_batches
+from fgrpo.llm.data import DEEPSCALER
 from fgrpo.theory import _validation as check
 from fgrpo.theory.advantages import matched_learning_rate
 
@@ -20,7 +21,6 @@ PAPER_WORLD_SIZE = 16
 GROUP_SIZES = (2, 4, 8, 16, 32)
 """Group sizes of the paper's comparison in N, under GRPO."""
 LEARNING_RATE = 1e-6
-DATASET = "agentica-org/DeepScaleR-Preview-Dataset"
 
 
 @dataclass(frozen=True)
@@ -70,6 +70,11 @@ MODELS: Mapping[str, Model] = MappingProxyType(
     }
 )
 """The models of the paper by the name that `fgrpo train --model` takes."""
+
+
+def find_model(name: str) -> Model | None:
+    """The model of the paper with this name, here or on the hub; None if it has none such."""
+    return next((model for key, model in MODELS.items() if name.lower() in (key, model.hub_name.lower())), None)
 
 
 @dataclass(frozen=True)
@@ -169,7 +174,7 @@ _BASE_NOTES = {
     "gradient_accumulation_steps": "an update: 64 prompts (the paper's mini-batch)",
     "steps_per_generation": "a generation: 256 prompts (the paper's batch), so four updates",
     "top_k": "off (verl: -1)",
-    "save_strategy": "the paper's checkpoints; an epoch ends with a generation, so that resuming is exact",
+    "save_strategy": "the paper's checkpoints; an epoch ends with a generation",
     "report_to": "or wandb, trackio, tensorboard",
 }
 
@@ -204,7 +209,8 @@ def preset(
 
     Args:
         method: A name of `METHODS`.
-        model: A name of `MODELS`; any other name or folder is taken as the weights, with the settings of qwen2.5-7b.
+        model: A name of `MODELS`, or the hub's name of one; any other name or folder is taken as the weights, with the
+            settings of qwen2.5-7b.
         group_size: N, rollouts per prompt, >= 2; the paper took 8, and 2 to 32 for GRPO.
         gamma: Focal exponent, >= 0; default: what the paper selected for the model and the base method. For
             `grpo_low_lr`, of the run to be matched.
@@ -220,7 +226,7 @@ def preset(
     Source: Appendix L of version 2; batch 256 and mini-batch 64 are counted in prompts, as verl does.
     """
     chosen = METHODS[check.one_of("method", method, tuple(METHODS))]
-    settings = MODELS.get(model.lower(), Model(model, 8192, MODELS["qwen2.5-7b"].focal_gamma))
+    settings = find_model(model) or replace(MODELS["qwen2.5-7b"], hub_name=model)
     selected = settings.focal_gamma[chosen.base] if gamma is None else float(check.gamma(gamma))
     batches = fit_batches(
         PROMPTS_PER_GENERATION, PROMPTS_PER_UPDATE, group_size, world_size=world_size, most_per_device=most_per_device
@@ -228,7 +234,7 @@ def preset(
     keys: dict[str, Any] = {
         "model_name_or_path": settings.hub_name,
         "dtype": "float32",
-        "dataset_name": DATASET,
+        "dataset_name": DEEPSCALER,
         "reward_funcs": ["math_reward"],
         "output_dir": f"runs/{method}-{settings.hub_name.split('/')[-1].lower()}",
         "focal_gamma": selected if chosen.focal else 0.0,

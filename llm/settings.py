@@ -19,7 +19,7 @@ from trl.scripts.grpo import GRPOScriptArguments
 from fgrpo.llm.batches import BatchArithmetic, counted
 from fgrpo.llm.config import FocalGRPOConfig
 from fgrpo.llm.launch import is_launched
-from fgrpo.llm.presets import MODELS, preset, tiny_preset
+from fgrpo.llm.presets import find_model, preset, tiny_preset
 from fgrpo.llm.recipe_files import FOLDER, LAUNCHES, read_layers
 from fgrpo.theory import _validation as check
 
@@ -108,11 +108,11 @@ class Settings:
         return kind(**{**{key: value for key, value in self.values.items() if key in names}, **others})
 
 
-def read_settings(config: str | None, model: str | None, arguments: Sequence[str]) -> Settings:
+def read_settings(config: str, model: str | None, arguments: Sequence[str]) -> Settings:
     """Settings of a run from the command line; sets the environment variables of `env` blocks.
 
     Args:
-        config: What `--config` names (`fgrpo.llm.recipe_files.read_layers`), or None.
+        config: What `--config` names (`fgrpo.llm.recipe_files.read_layers`).
         model: A name of `fgrpo.llm.presets.MODELS`, a name on the hub or a folder; None leaves it to the keys.
         arguments: The other arguments, as `--key value` or `--key=value`.
 
@@ -124,13 +124,14 @@ def read_settings(config: str | None, model: str | None, arguments: Sequence[str
 
     Source: the convention of TRL's TrlParser.
     """
-    layers = read_layers(config) if config is not None else read_layers("tiny")
+    layers = read_layers(config)
     os.environ.update(layers.environment)
     keys = _Keys()
     given, launch = keys.parse(layers.values, arguments)
     world_size = _world_size(launch)
     if model is not None:
-        given["model_name_or_path"] = MODELS[model.lower()].hub_name if model.lower() in MODELS else model
+        known = find_model(model)
+        given["model_name_or_path"] = model if known is None else known.hub_name
     if layers.recipe is None:
         return Settings(given, launch, world_size)
     if layers.recipe == "tiny":

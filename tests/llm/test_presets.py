@@ -100,6 +100,7 @@ def test_gamma_and_length_are_those_of_the_model(model: str) -> None:
 def test_thinking_mode_and_other_names() -> None:
     assert preset("grpo", "qwen3-4b-base").keys["chat_template_kwargs"] == {"enable_thinking": True}
     assert "chat_template_kwargs" not in preset("grpo").keys
+    assert preset("grpo", "Qwen/Qwen3-4B-Base").keys == preset("grpo", "qwen3-4b-base").keys
     mine = preset("focal_grpo", "my/weights", gamma=2)
     assert (mine.keys["model_name_or_path"], mine.keys["focal_gamma"]) == ("my/weights", 2.0)
 

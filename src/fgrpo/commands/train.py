@@ -1,5 +1,7 @@
 """Training language models: train."""
 
+import sys
+from functools import partial
 from typing import Annotated
 
 import typer
@@ -51,7 +53,7 @@ def train(
         from fgrpo.llm.dry_run import dry_run_text
         from fgrpo.llm.quiet import quiet as quiet_libraries
 
-        with quiet_libraries(_print_at_once):
+        with quiet_libraries(partial(print, file=sys.stderr)):  # stdout is a file for --config
             text = dry_run_text(settings)
         print(text)
     elif settings.launch and not is_launched():
@@ -63,7 +65,10 @@ def train(
     else:
         from fgrpo.llm.train import train as run
 
-        run(settings, overwrite=overwrite, resume=resume, write=_nothing if quiet else _print_at_once)
+        try:
+            run(settings, overwrite=overwrite, resume=resume, write=_nothing if quiet else _print_at_once)
+        except KeyboardInterrupt:
+            raise ValueError("interrupted: --resume goes on from the latest checkpoint") from None
 
 
 def _print_at_once(line: str) -> None:
