@@ -73,8 +73,9 @@ def success_diagnostics(groups: PromptGroups, rare_fractions: Sequence[float]) -
         "share_unscorable_rollouts": 1.0 - _mean(groups.scorable_P / groups.group_size),
         "share_unscorable_groups": _mean(~known),
     }
-    for rho in rare_fractions:
-        values[f"tail_miss_estimate/{rho:g}"] = _mean(tail_miss_probability(rate, rho * rate, groups.group_size))
+    fractions = np.array(rare_fractions, dtype=np.float64)[:, None]
+    tail_miss = tail_miss_probability(rate, fractions * rate, groups.group_size)
+    values |= {f"tail_miss_estimate/{rho:g}": _mean(row) for rho, row in zip(rare_fractions, tail_miss, strict=True)}
     return {PREFIX + key: value for key, value in values.items()}
 
 

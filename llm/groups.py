@@ -5,6 +5,7 @@ stand side by side. Suffix _B: rows (rollouts), _P: groups (prompts).
 """
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,17 +44,17 @@ class PromptGroups:
         # a NaN is above no threshold
         return cls(group_size, scorable.sum(axis=1), (rewards > threshold).sum(axis=1))
 
-    @property
+    @cached_property
     def known_P(self) -> NDArray[np.bool_]:
         """Groups with at least one scorable rollout: the others have no success rate."""
         return self.scorable_P > 0
 
-    @property
+    @cached_property
     def active_P(self) -> NDArray[np.bool_]:
         """Groups with correct and wrong rollouts among the scorable ones."""
         return (self.correct_P > 0) & (self.correct_P < self.scorable_P)
 
-    @property
+    @cached_property
     def empirical_success_rate_P(self) -> FloatArray:
         """Share of correct ones among the scorable rollouts; NaN where there is none."""
         with np.errstate(invalid="ignore"):

@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from trl import GRPOTrainer
 
 from fgrpo.llm import contract, diagnostics
@@ -105,6 +106,7 @@ class FocalWeightMixin(_Trainer):
                 raise contract.changed("advantages must be made from _calculate_rewards", "a generation without a call")
             if not generation.applied:
                 self._apply(generation, output)
+                self._log_weighted(generation, output["advantages"])
         return output
 
     def _transform_advantages(self, advantages: torch.Tensor) -> torch.Tensor:
@@ -115,30 +117,31 @@ class FocalWeightMixin(_Trainer):
             return advantages
         self._generation.applied = True
         weighted = advantages * _like(self._generation.weight_B, advantages)
-        self._log_magnitudes(advantages, weighted)
+        self._log_magnitudes(advantages.float().cpu().numpy(), weighted.float().cpu().numpy())
         return weighted
 
     def _apply(self, generation: _Generation, output: dict[str, Any]) -> None:
-        """Multiply the advantages of this process, and those of all processes that TRL has logged already."""
-        advantages = output["advantages"]
-        here = generation.weight_B[generation.here]
+        """Multiply the advantages of this process."""
+        advantages, here = output["advantages"], generation.weight_B[generation.here]
         if len(advantages) != len(here):
-            raise contract.changed(f"advantages must have {len(here)} rows", f"{len(advantages)}")
+            raise contract.changed(f"advantages must have {len(here)} rows", str(len(advantages)))
         output["advantages"] = advantages * _like(here, advantages)
-        logged = self._logs["advantages"]
+
+    def _log_weighted(self, generation: _Generation, used: torch.Tensor) -> None:
+        """Put the weighted advantages of all processes in the place of those that TRL has logged already."""
+        logged = self._logs["advantages"]  # of all rows, or of the last ones where it holds no more
         count = min(len(logged), len(generation.weight_B))
-        unweighted = torch.tensor([logged.pop() for _ in range(count)][::-1])
-        weighted = unweighted * _like(generation.weight_B[-count:], unweighted)
+        unweighted = np.array([logged.pop() for _ in range(count)][::-1], dtype=np.float32)
+        weighted = unweighted * _rows_first(generation.weight_B[-count:], unweighted.ndim).astype(np.float32)
         logged.extend(weighted.tolist())
-        if count == len(generation.weight_B) and not torch.equal(
-            weighted[generation.here], output["advantages"].float().cpu()
-        ):
+        whole = count == len(generation.weight_B)
+        if whole and not np.array_equal(weighted[generation.here], used.float().cpu().numpy()):
             raise contract.changed("logged advantages must be those of the ranks in order", "others")
         self._log_magnitudes(unweighted, weighted)
 
     def _prompt_groups(self, rewards: torch.Tensor) -> PromptGroups:
         size = self.num_generations if self.model.training else self.num_generations_eval
-        success_rewards_B = rewards[:, self._success_index].detach().double().cpu().numpy()
+        success_rewards_B = rewards[:, self._success_index].cpu().numpy().astype(np.float64)
         return PromptGroups.from_rewards(success_rewards_B, size, self.args.success_threshold)
 
     def _rows_here(self, rows: int) -> slice:
@@ -148,7 +151,7 @@ class FocalWeightMixin(_Trainer):
         known = groups.known_P
         weight_P = np.ones(len(known))
         weight_P[known] = self.group_weights(groups.empirical_success_rate_P[known])
-        if not np.all(np.isfinite(weight_P) & (weight_P >= 0)):
+        if not (weight_P.min() >= 0 and weight_P.max() < np.inf):  # a NaN is neither
             raise ValueError(
                 f"group_weights must return finite weights of at least 0, got {weight_P.tolist()}: "
                 "bound the weight at success rates 0 and 1"
@@ -175,10 +178,10 @@ class FocalWeightMixin(_Trainer):
         for key, value in values.items():
             metrics[key].append(value)
 
-    def _log_magnitudes(self, unweighted: torch.Tensor, weighted: torch.Tensor) -> None:
+    def _log_magnitudes(self, unweighted: NDArray[np.float32], weighted: NDArray[np.float32]) -> None:
         metrics = self._metrics["train"]
-        metrics["focal/advantage_magnitude_unweighted"].append(unweighted.abs().mean().item())
-        metrics["focal/advantage_magnitude"].append(weighted.abs().mean().item())
+        metrics["focal/advantage_magnitude_unweighted"].append(float(np.abs(unweighted).mean()))
+        metrics["focal/advantage_magnitude"].append(float(np.abs(weighted).mean()))
 
 
 class FocalGRPOTrainer(FocalWeightMixin, GRPOTrainer):
@@ -231,7 +234,12 @@ def _check_prompts(prompts: list[Any], first_row: int, group_size: int) -> None:
             raise contract.changed(f"each {group_size} rows in turn must share their prompt", f"two at row {i}")
 
 
-def _like(weights: FloatArray, advantages: torch.Tensor) -> torch.Tensor:
+def _rows_first(weights_B: FloatArray, dimensions: int) -> FloatArray:
+    """Weights [B] in a shape that multiplies advantages [B] or [B, T]."""
+    return weights_B.reshape(-1, *[1] * (dimensions - 1))
+
+
+def _like(weights_B: FloatArray, advantages: torch.Tensor) -> torch.Tensor:
     """Weights [B] as a tensor that multiplies advantages [B] or [B, T]."""
-    tensor = torch.as_tensor(weights, dtype=advantages.dtype, device=advantages.device)
-    return tensor.reshape(-1, *[1] * (advantages.dim() - 1))
+    weights = _rows_first(weights_B, advantages.dim())
+    return torch.as_tensor(weights, dtype=advantages.dtype, device=advantages.device)

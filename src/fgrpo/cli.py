@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import typer
 from typer.exceptions import TyperException
 
-from fgrpo.commands import diagnose, paper, sweep, theory
+from fgrpo.commands import diagnose, paper, sweep, theory, train
 
 USER_ERROR = 2
 INTERRUPTED = 130  # what typer returns for Ctrl-C
@@ -56,6 +56,8 @@ for command in (
     diagnose.diagnose,
 ):
     app.command()(command)
+# whatever else follows is for TRL
+app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})(train.train)
 app.add_typer(sweep.app, name="sweep")
 
 

@@ -48,4 +48,5 @@ def test_gamma_0_is_plain_trl(ranks: list[dict[str, Any]], case: str) -> None:
 
 
 def test_weights_of_rank_0_on_every_rank_are_caught(ranks: list[dict[str, Any]]) -> None:
+    assert ranks[0]["mutant error"] < 1e-6  # it cannot be seen there
     assert ranks[1]["mutant error"] > 0.1

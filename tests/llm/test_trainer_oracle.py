@@ -193,23 +193,14 @@ def scaled_evaluation(self: Any, inputs: Any) -> Any:
     return output
 
 
-def stale_log(self: Any, generation: Any, output: Any) -> None:
-    output["advantages"] = output["advantages"] * torch.as_tensor(generation.weight_B, dtype=torch.float32)
-
-
-def twice(self: Any, generation: Any, output: Any) -> None:
-    RIGHT_APPLY(self, generation, output)
-    RIGHT_APPLY(self, generation, output)
-
-
-RIGHT_GENERATE, RIGHT_APPLY = FocalWeightMixin._generate_and_score_completions, FocalWeightMixin._apply
+RIGHT_GENERATE = FocalWeightMixin._generate_and_score_completions
 MUTANTS: dict[str, tuple[Any, str, Callable[..., Any], dict[str, Any]]] = {
     "training group size in evaluation": (FocalWeightMixin, "_prompt_groups", eval_group_size, EVALUATION),
     "weighted sum as success": (FocalWeightMixin, "_prompt_groups", summed_success, TWO_REWARDS),
     "None as wrong": (FocalWeightMixin, "_prompt_groups", none_is_wrong, UNSURE),
     "evaluation scaled": (FocalWeightMixin, "_generate_and_score_completions", scaled_evaluation, EVALUATION),
-    "logged before the weight": (FocalWeightMixin, "_apply", stale_log, {}),
-    "weighted twice": (FocalWeightMixin, "_apply", twice, {}),
+    "logged before the weight": (FocalWeightMixin, "_log_weighted", lambda *_: None, {}),
+    "weighted twice": (FocalWeightMixin, "group_weights", lambda _, rates: (1.0 - rates) ** 2, {}),
     "repeat for repeat_interleave": (PromptGroups, "rows", lambda g, v: np.tile(v, g.group_size), {}),
     "renormalized over all groups": (trainer_module, "renormalized", lambda w, _: w / w.mean(), RENORMALIZED),
     "never renormalized": (trainer_module, "renormalized", lambda w, _: w, RENORMALIZED),

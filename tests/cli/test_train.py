@@ -1,0 +1,104 @@
+"""`fgrpo train` at the command line: what it says without starting anything, and that it stays light."""
+
+import os
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+from accelerate.commands import launch as accelerate_launch
+
+from fgrpo.cli import main
+from fgrpo.llm.recipe_files import RECIPES
+
+
+def test_help_needs_no_torch() -> None:
+    code = (
+        "import sys\nfrom fgrpo.cli import main\nmain(['train', '--help'])\n"
+        "assert not {'torch', 'trl', 'transformers', 'datasets', 'yaml'} & set(sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    for option in ("--config", "--model", "--dry-run", "--recipes", "--overwrite", "--resume", "--quiet"):
+        assert option in done.stdout
+
+
+def test_recipes_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["train", "--recipes"]) == 0
+    assert [line.split()[0] for line in capsys.readouterr().out.splitlines()] == list(RECIPES)
+
+
+def test_without_the_extra_it_says_which_one(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in [name for name in sys.modules if name.startswith("fgrpo.llm.settings")]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "trl", None)
+    assert main(["train"]) == 2
+    assert capsys.readouterr().err == (
+        "fgrpo: fgrpo train needs the extra llm, got no module trl: pip install 'fgrpo[llm]'\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--config", "focal"], "fgrpo: --config must be one of tiny, grpo"),
+        (["--config"], "fgrpo: Option '--config' requires an argument"),
+        (
+            ["--learning_rte", "1"],
+            "fgrpo: every key must be one of TRL's or a focal one, got 'learning_rte': did you mean",
+        ),
+        (["--config", "focal_grpo", "--model"], "fgrpo: Option '--model' requires an argument"),
+    ],
+)
+def test_bad_arguments_are_one_line(capsys: pytest.CaptureFixture[str], arguments: list[str], message: str) -> None:
+    assert main(["train", *arguments]) == 2
+    error = capsys.readouterr().err
+    assert error.startswith(message)
+    assert error.count("\n") == 1
+
+
+def test_launch_arguments_start_the_same_command_in_their_processes(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FGRPO_LAUNCHED", "")  # so that what the command sets is undone
+    monkeypatch.delenv("FGRPO_LAUNCHED")
+    started: list[Any] = []
+    monkeypatch.setattr(accelerate_launch, "launch_command", started.append)
+    command = ["train", "--num_processes", "4", "--seed", "3", "--overwrite", "--mixed_precision=no"]
+    assert main([*command, "--config", "tiny"]) == 0
+    assert (started[0].num_processes, started[0].mixed_precision, started[0].module) == (4, "no", True)
+    assert started[0].training_script == "fgrpo"
+    passed = started[0].training_script_args
+    assert passed[:4] == ["train", "--config", "tiny", "--overwrite"]
+    assert {"--seed", "3", "--num_processes", "4"} <= set(passed)
+    assert os.environ["FGRPO_LAUNCHED"] == "1"
+
+    def fails(_: Any) -> None:
+        raise subprocess.CalledProcessError(2, "python")
+
+    monkeypatch.delenv("FGRPO_LAUNCHED")
+    monkeypatch.setattr(accelerate_launch, "launch_command", fails)
+    assert main(command) == 2
+    assert capsys.readouterr().err == ""  # the process that failed has said why
+
+
+def test_an_interrupted_run_says_how_to_go_on(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from fgrpo.llm import train
+
+    def interrupted(*_: Any, **__: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(train, "train", interrupted)
+    assert main(["train"]) == 2
+    assert capsys.readouterr().err == "fgrpo: interrupted: --resume goes on from the latest checkpoint\n"
+
+
+def test_warnings_stay_out_of_the_configuration(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["train", "--save_steps", "3", "--steps_per_generation", "4", "--dry-run"]) == 0
+    output = capsys.readouterr()
+    assert output.err.startswith("warning: save_steps=3 times gradient_accumulation_steps=1 is no multiple")
+    assert "warning" not in output.out

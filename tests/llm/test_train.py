@@ -1,0 +1,361 @@
+"""`fgrpo train` end to end on the tiny world: weights from text, resume, refusals that leave the folder alone."""
+
+import json
+import os
+import resource
+import subprocess
+import sys
+from collections.abc import Callable
+from math import isclose
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+import yaml
+from safetensors.torch import load_file
+
+from fgrpo.cli import main
+from fgrpo.llm import reward_loading, run_data
+from fgrpo.llm.recipe_files import FOLDER
+from fgrpo.llm.run_folder import RECORD, RunFolder
+from fgrpo.llm.settings import read_settings
+from fgrpo.llm.tiny_world import pretraining
+from fgrpo.llm.tiny_world.task import digit_sum_reward, prompts, rows
+from fgrpo.llm.train import train
+from reference.focal_advantages import expected_rows
+
+SHORT = ["--per_device_train_batch_size", "24", "--num_generations", "6", "--logging_steps", "1", "--max_steps", "2"]
+
+
+@pytest.fixture(scope="module")
+def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return pretraining.base_model_folder(steps=60, cache=tmp_path_factory.mktemp("cache"))
+
+
+@pytest.fixture
+def run(base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[str]]:
+    """`fgrpo train` in a folder of its own, with a base model of little training; returns the lines it wrote."""
+    monkeypatch.setattr(pretraining, "base_model_folder", lambda announce: base)
+    monkeypatch.chdir(tmp_path)
+
+    def call(*arguments: str, config: str = "tiny", **options: bool) -> list[str]:
+        lines: list[str] = []
+        train(read_settings(config, None, [*SHORT, *arguments]), write=lines.append, **options)
+        return lines
+
+    return call
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(folder)): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
+
+
+def test_every_advantage_is_that_of_the_text(run: Callable[..., list[str]], tmp_path: Path) -> None:
+    lines = run("--focal_gamma", "0.5")
+    assert lines[0].startswith("tiny: 83,648 parameters, dapo, focal_gamma 0.5, N = 6, 4 prompts per generation")
+    assert [line.split("  ")[0] for line in lines[1:3]] == ["step 1", "step 2"]
+    assert lines[3:] == [f"model, checkpoints and completions: {Path('runs/tiny')}"]
+    for step in (1, 2):
+        table = pd.read_parquet(tmp_path / f"runs/tiny/completions/completions_{step:05d}.parquet")
+        assert len(table) == 24
+        # the reward is logged and checked against the text where the text shows all; a completion that did not end,
+        # or holds special tokens, does not
+        reward = table["digit_sum_reward"].tolist()
+        judged = digit_sum_reward(table["prompt"].tolist(), table["completion"].tolist())
+        assert all(mine >= logged for mine, logged in zip(judged, reward, strict=True))
+        expected = expected_rows(
+            table["prompt"].tolist(),
+            table["completion"].tolist(),
+            [i // 6 for i in range(24)],
+            [lambda prompts, completions, values=reward: values],
+            success=0,
+            weight=lambda rate: (1 - rate) ** 0.5,
+        )
+        for name in ("advantage", "empirical_success_rate", "focal_weight"):
+            assert table[name].tolist() == pytest.approx([getattr(row, name) for row in expected], abs=1e-6)
+    assert 0 < table["focal_weight"].min() < 1  # the weight did something
+
+
+def test_resuming_is_the_run_without_a_break(run: Callable[..., list[str]], tmp_path: Path) -> None:
+    run("--max_steps", "4", "--save_steps", "2", "--output_dir", "whole")
+    run("--max_steps", "2", "--save_steps", "2", "--output_dir", "parts")
+    (tmp_path / "parts" / "checkpoint-9").mkdir()  # broken off while it was written: it has no record
+    lines = run("--max_steps", "4", "--save_steps", "2", "--output_dir", "parts", resume=True)
+    assert "going on from parts/checkpoint-2" in lines[0]
+    assert [line.split("  ")[0] for line in lines[1:-1]] == ["step 3", "step 4"]
+    whole, parts = (load_file(tmp_path / name / "model.safetensors") for name in ("whole", "parts"))
+    assert all((whole[name] == parts[name]).all() for name in whole)
+    started = load_file(tmp_path / "parts" / "checkpoint-2" / "model.safetensors")
+    assert any((whole[name] != started[name]).any() for name in whole)
+    before = contents(tmp_path / "parts")
+    with pytest.raises(
+        ValueError, match=r"checkpoint-4 must be of this configuration, got focal_gamma 1.0 there and 0.5"
+    ):
+        run("--focal_gamma", "0.5", "--output_dir", "parts", resume=True)
+    with pytest.raises(ValueError, match=r"learning_rate 0\.0003 there and 0\.1 here"):
+        run("--learning_rate", ".1", "--output_dir", "new", "--resume_from_checkpoint", "parts/checkpoint-4")
+    assert contents(tmp_path / "parts") == before
+    assert not (tmp_path / "new").exists()
+
+
+def test_a_full_folder_is_left_alone(run: Callable[..., list[str]], tmp_path: Path) -> None:
+    run("--max_steps", "1")
+    folder = tmp_path / "runs/tiny"
+    before = contents(folder)
+    with pytest.raises(ValueError, match=r"output_dir must be empty, got runs/tiny with .* --resume .* --overwrite"):
+        run()
+    with pytest.raises(ValueError, match="gamma must be finite"):  # a bad value costs nothing of the old run
+        run("--focal_gamma", "-1", overwrite=True)
+    with pytest.raises(ValueError, match="--overwrite and --resume must not come together"):
+        run(overwrite=True, resume=True)
+    assert contents(folder) == before
+    run("--seed", "1", "--max_steps", "1", overwrite=True)
+    after = contents(folder)
+    assert after["model.safetensors"] != before["model.safetensors"]
+    assert json.loads(after[RECORD])["settings"]["seed"] == 1
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "thesis.tex").write_text("x")
+    with pytest.raises(ValueError, match="--overwrite replaces runs of this command only, got mine with thesis"):
+        run("--output_dir", "mine", overwrite=True)
+    with pytest.raises(ValueError, match="--resume needs a checkpoint of this command, got none in mine"):
+        run("--output_dir", "mine", resume=True)
+    with pytest.raises(ValueError, match="output_dir must be a folder, got the file"):
+        run("--output_dir", "mine/thesis.tex")
+    with pytest.raises(ValueError, match="resume_from_checkpoint must be a folder, got 'none'"):
+        run("--resume_from_checkpoint", "none")
+
+
+def test_what_may_change_when_a_run_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    there = RunFolder(read_settings("tiny", None, ["--output_dir", str(tmp_path)]))
+    there.write_record(tmp_path)
+    for arguments in (["--max_steps", "9"], ["--logging_steps", "1"], ["--success_threshold", "0.5"]):
+        RunFolder(read_settings("tiny", None, arguments)).refuse_other_settings(tmp_path)
+    for arguments in (["--seed", "9"], ["--steps_per_generation", "2"], ["--reward_funcs", "exact_match"]):
+        with pytest.raises(ValueError, match=f"{arguments[0][2:]} .* there and"):
+            RunFolder(read_settings("tiny", None, arguments)).refuse_other_settings(tmp_path)
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    with pytest.raises(ValueError, match="1 processes there and 2 here"):
+        RunFolder(read_settings("tiny", None, [])).refuse_other_settings(tmp_path)
+
+
+FILES = {
+    "question.jsonl": '{"question": "x"}\n',
+    "empty.jsonl": "",
+    "one.jsonl": '{"prompt": "a06:"}\n',
+    "texts.jsonl": "".join(f'{{"prompt": "{prompt}"}}\n' for prompt in prompts()),
+    "mixed.jsonl": '{"prompt": "a06:"}\n{"prompt": [{"role": "user", "content": "a06:"}]}\n',
+    "number.json": '[{"prompt": 3}]',
+    "roles.json": '[{"prompt": [{"text": "x"}]}]',
+    "rewards_of_mine.py": "def short(prompts, completions, **_):\n    return [1.0]\n\n\n"
+    "def single(prompts, completions, **_):\n    return 1.0\n\n\n"
+    "def judge(prompts, completions, truth, **_):\n    return [1.0 for _ in completions]\n\n\nnumber = 3\n",
+}
+BAD = [
+    ("--dataset_name question.jsonl", "the data must have a column prompt, got question"),
+    ("--dataset_name empty.jsonl", "must have at least one prompt, got none"),
+    ("--dataset_name none.jsonl", "data file must exist, got 'none.jsonl'"),
+    ("--dataset_name one.jsonl", "at least the 4 prompts of one generation, got 1"),
+    ("--dataset_name mixed.jsonl", "must have values of one type in each column, got a mixture"),
+    ("--dataset_name number.json", "prompt in row 1 must be text or a list of messages"),
+    ("--dataset_name roles.json", "prompt in row 1 must be text or a list of messages"),
+    ("--dataset_name some/data", "dataset_name must be a file or a data set that the hub serves, got 'some/data'"),
+    ("--eval_strategy steps", "evaluation batch must be a multiple of num_generations 6, got 8 per device x 1 process"),
+    (
+        "--eval_strategy steps --per_device_eval_batch_size 6 --dataset_name texts.jsonl",
+        "dataset_test_split must be a file to evaluate on",
+    ),
+    ("--dataset_name texts.jsonl --reward_funcs exact_match --success_reward exact_match", "column 'answer'"),
+    ("--reward_funcs rewards_of_mine:judge --success_reward judge", "must have a column truth for judge"),
+    ("--reward_funcs rewards_of_mine:none", "reward_funcs must be .* or module:function, got 'rewards_of_mine:none'"),
+    ("--reward_funcs rewards_of_mine:number", "reward_funcs must be functions"),
+    ("--reward_funcs none.of.it", "No module named 'none'"),
+    ("--reward_funcs digit_sum", "did you mean 'digit_sum_reward'"),
+    ("--reward_weights 1 2", "reward_weights must be one for each of the reward functions digit_sum_reward, got 2"),
+    ("--success_reward other", "success_reward must be one of the reward functions digit_sum_reward, got 'other'"),
+    ("--num_generations 1", "num_generations must be at least 2, got 1"),
+    ("--num_generations 7", "multiple of num_generations 7, got 24 per device x 1 process x 1 steps = 24: what fits"),
+    ("--loss_type cispo", "epsilon_high must be set"),
+    ("--model_name_or_path some/model", "model_name_or_path must be a folder with a model or a name .* 'some/model'"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "message"), BAD, ids=[arguments for arguments, _ in BAD])
+def test_refuses_before_anything_is_written(
+    run: Callable[..., list[str]], tmp_path: Path, arguments: str, message: str
+) -> None:
+    for name, text in FILES.items():
+        (tmp_path / name).write_text(text)
+    with pytest.raises(ValueError, match=message) as caught:
+        run(*arguments.split())
+    assert "\n" not in str(caught.value)
+    assert not list((tmp_path / "runs").rglob("*.*")) if (tmp_path / "runs").exists() else True
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [("short", "short must return .* got 1 rewards for 24 completions"), ("single", "got a float for 24 completions")],
+)
+def test_a_wrong_number_of_rewards_ends_the_run(
+    run: Callable[..., list[str]], tmp_path: Path, name: str, message: str
+) -> None:
+    (tmp_path / "rewards_of_mine.py").write_text(FILES["rewards_of_mine.py"])
+    with pytest.raises(ValueError, match=message):
+        run("--reward_funcs", f"rewards_of_mine.{name}", "--success_reward", name)
+
+
+def test_names_of_rewards_lead_somewhere() -> None:
+    loaded = reward_loading.load_rewards(reward_loading.NAMES)
+    named = [reward.__name__ for reward in loaded]
+    assert named[: len(reward_loading.NAMES) - 1] == list(reward_loading.NAMES[:-1])
+    assert loaded[0](prompts=["?"], completions=["\\boxed{2}"], answer=["2"]) == [1.0]
+    reward_loading.close_rewards(loaded)
+    with pytest.raises(ValueError, match="at least one reward function"):
+        reward_loading.load_rewards([])
+
+
+def test_problems_and_answers_become_prompts(tmp_path: Path) -> None:
+    file = tmp_path / "problems.jsonl"
+    file.write_text("".join(json.dumps({"problem": f"{i} + 1?", "answer": str(i + 1)}) + "\n" for i in range(20)))
+    settings = read_settings("tiny", None, ["--dataset_name", str(file)])
+    lines: list[str] = []
+    data, test = run_data.load_data(settings, [], lines.append)
+    assert (len(data), test) == (20, None)
+    assert data[1]["prompt"].endswith("1 + 1?")  # no chat template, so text
+    assert "20 read" in lines[0]
+    assert "20 kept" in lines[0]
+
+
+def test_chats_and_columns_of_a_file_are_kept(tmp_path: Path) -> None:
+    file = tmp_path / "chats.json"
+    chats = [{"prompt": [{"role": "user", "content": row["prompt"]}], "answer": row["answer"]} for row in rows()]
+    file.write_text(json.dumps(chats))
+    arguments = ["--dataset_name", str(file), "--eval_strategy", "steps", "--dataset_test_split", str(file)]
+    data, test = run_data.load_data(read_settings("tiny", None, arguments), [], print)
+    assert data.to_list() == test.to_list() == chats
+
+
+def base_world(cache: Path) -> dict[str, str]:
+    return {**os.environ, "OMP_NUM_THREADS": "1", "XDG_CACHE_HOME": str(cache), "HF_HUB_OFFLINE": "1"}
+
+
+@pytest.fixture(scope="module")
+def newcomer(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path, subprocess.CompletedProcess[str], float]:
+    """`fgrpo train` without any option, as somebody types it first."""
+    folder, cache = tmp_path_factory.mktemp("newcomer"), tmp_path_factory.mktemp("user cache")
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    command = [sys.executable, "-m", "fgrpo", "train"]
+    done = subprocess.run(command, cwd=folder, env=base_world(cache), capture_output=True, text=True, timeout=500)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return folder, cache, done, after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime
+
+
+def test_a_newcomer_sees_the_success_rate_rise(
+    newcomer: tuple[Path, Path, subprocess.CompletedProcess[str], float],
+) -> None:
+    folder, _, done, seconds = newcomer
+    assert (done.returncode, done.stderr) == (0, "")
+    first, start, *steps, last = done.stdout.splitlines()
+    assert first.startswith("supervised training of the base model, once: ")
+    assert start.startswith("tiny: 83,648 parameters, dapo, focal_gamma 1, N = 8, 8 prompts per generation, 1 process")
+    assert [line.split("  ")[0] for line in steps] == [f"step {step}" for step in range(5, 61, 5)]
+    rates = [float(line.split("success ")[1].split()[0]) for line in steps]
+    # 0.53 to 0.83 where this was written; the sampling error of a mean of 5 generations is about .04
+    assert rates[-1] > rates[0] + 0.15
+    assert last == "model, checkpoints and completions: runs/tiny"
+    found = contents(folder / "runs/tiny").keys()
+    assert {"model.safetensors", RECORD, f"checkpoint-60/{RECORD}", "completions/completions_00060.parquet"} <= found
+    assert seconds < 60
+
+
+def test_two_processes_are_two(newcomer: tuple[Path, Path, subprocess.CompletedProcess[str], float]) -> None:
+    folder, cache, _, _ = newcomer
+    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node", "2", "-m", "fgrpo"]
+    options = [
+        "--per_device_train_batch_size",
+        "12",
+        "--num_generations",
+        "8",
+        "--max_steps",
+        "2",
+        "--logging_steps",
+        "1",
+    ]
+    done = subprocess.run(
+        [*command, "train", *options, "--output_dir", "two"],
+        cwd=folder,
+        env=base_world(cache),
+        capture_output=True,
+        text=True,
+        timeout=500,
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    lines = done.stdout.splitlines()
+    assert lines[0].endswith("N = 8, 3 prompts per generation, 2 processes")
+    assert len(lines) == 4  # the second process says nothing
+    assert json.loads((folder / "two" / RECORD).read_text())["world_size"] == 2
+    table = pd.read_parquet(folder / "two/completions/completions_00002.parquet")
+    assert len(table) == 24
+    for _, group in table.groupby(table.index // 8):  # the middle group lies on both processes
+        rate = group["digit_sum_reward"].mean()
+        assert group["prompt"].nunique() == 1
+        assert all(isclose(weight, 1 - rate, abs_tol=1e-6) for weight in group["focal_weight"])
+
+
+def test_dry_run_prints_a_configuration_that_is_read_back(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    arguments = ["--config", "focal_grpo,vllm_colocate", "--num_processes", "8", "--dry-run"]
+    assert main(["train", *arguments, "--model", "qwen3-4b-base", "--num_generations", "4"]) == 0
+    output = capsys.readouterr()
+    assert output.err == ""
+    values = yaml.safe_load(output.out)
+    (tmp_path / "again.yaml").write_text(output.out)
+    again = read_settings("again.yaml", None, [])
+    assert again.values == values
+    assert values["chat_template_kwargs"] == {"enable_thinking": True}
+    assert values["use_vllm"] is True
+    for words in (
+        "8 processes, N = 4",
+        "256 rollouts = 64 prompts x 4",
+        "1024 rollouts = 256 prompts x 4",
+        "updates per generation 4",
+    ):
+        assert words in output.out
+    # Lemma 3.1 at mu = .5, rho = .2: 1 - mu^N - (1 - mu)^N - (1 - tau)^N + ... term by term
+    mu, tau, n = 0.5, 0.1, 4
+    miss = (1 - tau) ** n - (1 - mu) ** n - (mu - tau) ** n
+    line = next(line for line in output.out.splitlines() if line.startswith("#     0.5"))
+    assert line.split()[2] == f"{1 - mu**n - (1 - mu) ** n:.3f}"
+    assert line.split()[-2] == f"{miss:.3f}"
+    assert list(tmp_path.iterdir()) == [tmp_path / "again.yaml"]
+
+
+def test_dry_run_refuses_what_a_run_would(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["train", "--config", "cispo", "--epsilon_high", "none", "--dry-run"]) == 2
+    assert capsys.readouterr().err.startswith("fgrpo: epsilon_high must be set")
+    assert main(["train", "--config", str(FOLDER / "grpo.yaml"), "--num_generations", "3", "--dry-run"]) == 2
+    assert capsys.readouterr().err.startswith("fgrpo: the rollouts of a generation must be a multiple")
+
+
+def test_base_distribution_is_what_it_says() -> None:
+    base = pretraining.base_distribution(3).reshape(16, -1)
+    correct = [[digits for digits in range(1000) if sum(map(int, f"{digits:03d}")) == total] for total in range(6, 22)]
+    mass: list[Any] = [row[answers] for row, answers in zip(base, correct, strict=True)]
+    assert base.sum(1) == pytest.approx(1)
+    assert sorted(part.sum() for part in mass) == pytest.approx(pretraining.SUCCESS_RATES)
+    for part in mass:
+        ranked = sorted(part / part.sum(), reverse=True)
+        assert ranked[:3] == pytest.approx([0.85 * share for share in (4 / 7, 2 / 7, 1 / 7)])
+        assert sum(ranked[3:]) == pytest.approx(0.15)
+    assert (pretraining.base_distribution(3) == base.reshape(16, 10, 10, 10)).all()
+    assert (pretraining.base_distribution(4) != base.reshape(16, 10, 10, 10)).any()
+
+
+def test_base_model_is_made_once(base: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def never(*_: Any) -> None:
+        raise AssertionError
+
+    monkeypatch.setattr(pretraining, "pretrained_model", never)
+    assert pretraining.base_model_folder(steps=60, cache=base.parent, announce=never) == base
