@@ -45,6 +45,7 @@ mutation: $(VENV)/.dev
 bench: $(VENV)/.dev
 	$(BIN)/python benchmarks/tail_miss.py
 	$(BIN)/python benchmarks/simulator.py
+	$(BIN)/python benchmarks/trainer.py
 
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
