@@ -140,7 +140,7 @@ class FocalWeightMixin(_Trainer):
 
     def _prompt_groups(self, rewards: torch.Tensor) -> PromptGroups:
         size = self.num_generations if self.model.training else self.num_generations_eval
-        success_rewards_B = rewards[:, self._success_index].cpu().numpy().astype(np.float64)
+        success_rewards_B = rewards[:, self._success_index].cpu().numpy()
         return PromptGroups.from_rewards(success_rewards_B, size, self.args.success_threshold)
 
     def _rows_here(self, rows: int) -> slice:
