@@ -47,6 +47,7 @@ bench: $(VENV)/.dev
 	$(BIN)/python benchmarks/tail_miss.py
 	$(BIN)/python benchmarks/simulator.py
 	$(BIN)/python benchmarks/torch_cpu.py
+	$(BIN)/python benchmarks/trainer.py
 
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)

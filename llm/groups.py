@@ -6,6 +6,7 @@ stand side by side. Suffix _B: rows (rollouts), _P: groups (prompts).
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,8 +29,12 @@ class PromptGroups:
     correct_P: NDArray[np.int64]
 
     @classmethod
-    def from_rewards(cls, success_rewards_B: FloatArray, group_size: int, threshold: float) -> "PromptGroups":
+    def from_rewards(
+        cls, success_rewards_B: NDArray[np.floating[Any]], group_size: int, threshold: float
+    ) -> "PromptGroups":
         """Groups of `group_size` consecutive rows; NaN is a row that could not be scored.
+
+        The threshold is taken in the precision of the rewards, so that a reward of 0.1 is not above 0.1 in float32.
 
         Raises:
             ValueError: If the rows are no whole number of groups.

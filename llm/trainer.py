@@ -24,7 +24,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from trl import GRPOTrainer
 
 from fgrpo.llm import contract, diagnostics
@@ -117,7 +116,7 @@ class FocalWeightMixin(_Trainer):
             return advantages
         self._generation.applied = True
         weighted = advantages * _like(self._generation.weight_B, advantages)
-        self._log_magnitudes(advantages.float().cpu().numpy(), weighted.float().cpu().numpy())
+        self._log_magnitudes(advantages, weighted)
         return weighted
 
     def _apply(self, generation: _Generation, output: dict[str, Any]) -> None:
@@ -131,17 +130,17 @@ class FocalWeightMixin(_Trainer):
         """Put the weighted advantages of all processes in the place of those that TRL has logged already."""
         logged = self._logs["advantages"]  # of all rows, or of the last ones where it holds no more
         count = min(len(logged), len(generation.weight_B))
-        unweighted = np.array([logged.pop() for _ in range(count)][::-1], dtype=np.float32)
-        weighted = unweighted * _rows_first(generation.weight_B[-count:], unweighted.ndim).astype(np.float32)
+        unweighted = torch.tensor([logged.pop() for _ in range(count)][::-1], dtype=used.dtype)
+        weighted = unweighted * _like(generation.weight_B[-count:], unweighted)
         logged.extend(weighted.tolist())
-        whole = count == len(generation.weight_B)
-        if whole and not np.array_equal(weighted[generation.here], used.float().cpu().numpy()):
+        comparable = count == len(generation.weight_B) and used.dim() == weighted.dim()
+        if comparable and not torch.equal(weighted[generation.here], used.cpu()):
             raise contract.changed("logged advantages must be those of the ranks in order", "others")
         self._log_magnitudes(unweighted, weighted)
 
     def _prompt_groups(self, rewards: torch.Tensor) -> PromptGroups:
         size = self.num_generations if self.model.training else self.num_generations_eval
-        success_rewards_B = rewards[:, self._success_index].cpu().numpy().astype(np.float64)
+        success_rewards_B = rewards[:, self._success_index].cpu().numpy()
         return PromptGroups.from_rewards(success_rewards_B, size, self.args.success_threshold)
 
     def _rows_here(self, rows: int) -> slice:
@@ -178,10 +177,10 @@ class FocalWeightMixin(_Trainer):
         for key, value in values.items():
             metrics[key].append(value)
 
-    def _log_magnitudes(self, unweighted: NDArray[np.float32], weighted: NDArray[np.float32]) -> None:
+    def _log_magnitudes(self, unweighted: torch.Tensor, weighted: torch.Tensor) -> None:
         metrics = self._metrics["train"]
-        metrics["focal/advantage_magnitude_unweighted"].append(float(np.abs(unweighted).mean()))
-        metrics["focal/advantage_magnitude"].append(float(np.abs(weighted).mean()))
+        metrics["focal/advantage_magnitude_unweighted"].append(unweighted.abs().mean().item())
+        metrics["focal/advantage_magnitude"].append(weighted.abs().mean().item())
 
 
 class FocalGRPOTrainer(FocalWeightMixin, GRPOTrainer):
@@ -234,12 +233,7 @@ def _check_prompts(prompts: list[Any], first_row: int, group_size: int) -> None:
             raise contract.changed(f"each {group_size} rows in turn must share their prompt", f"two at row {i}")
 
 
-def _rows_first(weights_B: FloatArray, dimensions: int) -> FloatArray:
-    """Weights [B] in a shape that multiplies advantages [B] or [B, T]."""
-    return weights_B.reshape(-1, *[1] * (dimensions - 1))
-
-
 def _like(weights_B: FloatArray, advantages: torch.Tensor) -> torch.Tensor:
     """Weights [B] as a tensor that multiplies advantages [B] or [B, T]."""
-    weights = _rows_first(weights_B, advantages.dim())
-    return torch.as_tensor(weights, dtype=advantages.dtype, device=advantages.device)
+    weights = torch.as_tensor(weights_B, dtype=advantages.dtype, device=advantages.device)
+    return weights.reshape(-1, *[1] * (advantages.dim() - 1))

@@ -1,4 +1,4 @@
-"""The trainer's tests: no progress bars, no telemetry, and none of the warnings that TRL causes inside transformers."""
+"""The trainer's tests ask no hub, send no telemetry, and take TRL's experimental trainers without a warning."""
 
 import os
 

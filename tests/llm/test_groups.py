@@ -23,6 +23,9 @@ def test_counts_rows_of_each_group() -> None:
 
 def test_success_is_above_the_threshold_strictly() -> None:
     assert groups(0.5, 0.5000001).correct_P.tolist() == [1]
+    for value in (0.1, 0.7, 0.9):  # as float32 above, below, below what they are as float64
+        single = np.array([value, np.nextafter(np.float32(value), np.float32(1))], dtype=np.float32)
+        assert PromptGroups.from_rewards(single, 2, value).correct_P.tolist() == [1]
     assert groups(-1, 1).correct_P.tolist() == groups(0, 1).correct_P.tolist() == [1]
     assert groups(-1, 0, threshold=-0.5).correct_P.tolist() == [1]
 

@@ -9,7 +9,7 @@ from peft import LoraConfig
 from transformers import PreTrainedTokenizerFast
 from trl import GRPOTrainer
 
-from fgrpo.llm import FocalGRPOTrainer
+from fgrpo.llm import FocalGRPOTrainer, FocalWeightMixin
 from fgrpo.llm.tiny_world.model import build_model
 from fgrpo.llm.tiny_world.tokenizer import build_tokenizer
 from reference.llm_runs import build, easy_start, history, long_format
@@ -56,6 +56,20 @@ def test_gamma_1_is_not_plain_trl(tmp_path: Path) -> None:
     focal = outcome(FocalGRPOTrainer, tmp_path / "focal", focal_gamma=1.0)
     assert plain[1] != focal[1]
     assert not all(torch.equal(*pair) for pair in zip(plain[0], focal[0], strict=True))
+
+
+def test_advantages_per_token_are_weighted_alike(tmp_path: Path) -> None:
+    class PerToken(GRPOTrainer):
+        def _generate_and_score_completions(self, inputs: Any) -> Any:
+            output = super()._generate_and_score_completions(inputs)
+            rows, tokens = output["completion_ids"].shape
+            return {**output, "advantages": output["advantages"][:, None].expand(rows, tokens).clone()}
+
+    class FocalPerToken(FocalWeightMixin, PerToken):
+        pass
+
+    one, other = (outcome(c, tmp_path, focal_gamma=1.0) for c in (FocalGRPOTrainer, FocalPerToken))
+    assert_same(one, other)
 
 
 @pytest.mark.parametrize(

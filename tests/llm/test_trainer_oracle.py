@@ -48,6 +48,7 @@ CASES: dict[str, dict[str, Any]] = {
     "slices that split groups": {"per_device_train_batch_size": 6, "steps_per_generation": 2, "focal_gamma": 0.5},
     "groups over slices": {"num_generations": 8, "per_device_train_batch_size": 2, "gradient_accumulation_steps": 8},
     "cispo": {"loss_type": "cispo", "epsilon_high": 6.0, "steps_per_generation": 2, "focal_gamma": 2.0},
+    "truncated rollouts masked": {"mask_truncated_completions": True},
     "unscaled": {"scale_rewards": "none", "focal_gamma": 0.7},
     "renormalized": RENORMALIZED,
     "{-1, 1}": {"rewards": (signed_start,)},

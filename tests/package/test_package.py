@@ -106,6 +106,7 @@ TAIL_MISS = ["tail-miss", "--success-rate", "0.3", "--rare-mass", "0.03"]
         ("import fgrpo", {*HEAVY, "scipy"}),
         ("from fgrpo.cli import main; main(['--help'])", {*HEAVY, "scipy"}),
         (f"from fgrpo.cli import main; assert main({TAIL_MISS}) == 0", HEAVY),
+        ("import fgrpo.llm", {*HEAVY, "scipy"}),
         ("import fgrpo.simulate", HEAVY),
         ("import fgrpo.theory", HEAVY),
         ("from fgrpo import counts", {"fgrpo.theory", "fgrpo.simulate"}),
