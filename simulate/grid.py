@@ -117,7 +117,9 @@ def read_grid(path: str | os.PathLike[str], others: Iterable[str]) -> tuple[dict
         ValueError: If the file is no YAML mapping, or a name is unknown or given twice.
         OSError: If it cannot be read.
     """
-    rule = f"a sweep file must be YAML with a value or a list for each name, got {path}: write for example gamma: [0, 1]"
+    rule = (
+        f"a sweep file must be YAML with a value or a list for each name, got {path}: write for example gamma: [0, 1]"
+    )
     content = _load(Path(path).read_bytes(), rule)
     if not isinstance(content, dict):
         raise ValueError(rule)

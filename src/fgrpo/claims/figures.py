@@ -10,11 +10,12 @@ import numpy as np
 from pandas import Series
 from scipy.stats import spearmanr
 
-from fgrpo.claims.evidence import DEFAULT_READING, OTHER_READINGS, RETAINED, Evidence, Runs, reading_words
+from fgrpo.claims.evidence import DEFAULT_READING, OTHER_READINGS, Evidence, Runs, reading_words
 from fgrpo.claims.model import Claim, Finding, Verdict, computed
 from fgrpo.claims.text import numbers, ranges, sizes, yes
 from fgrpo.simulate.config import PolicyConfig
 from fgrpo.simulate.policy import initial_masses
+from fgrpo.simulate.summary import RETAINED, THROUGHOUT
 from fgrpo.theory import coverage_group_size, peak_group_size, tail_miss_probability
 
 Answer = tuple[bool, str]
@@ -91,12 +92,12 @@ def _three_regimes(evidence: Evidence, runs: Runs) -> Answer:
 
 def _largest_keeps(evidence: Evidence, runs: Runs) -> Answer:
     lowest = runs.lowest("retained_mass")
-    return bool(lowest.iloc[-1] >= 0.95), f"lowest M_ret {lowest.iloc[-1]:.3f} at N = {lowest.index[-1]}"
+    return bool(lowest.iloc[-1] >= THROUGHOUT), f"lowest M_ret {lowest.iloc[-1]:.3f} at N = {lowest.index[-1]}"
 
 
 def _only_the_largest(evidence: Evidence, runs: Runs) -> Answer:
     lowest = runs.lowest("retained_mass")
-    keeping = [int(n) for n in lowest.index[lowest >= 0.95]]
+    keeping = [int(n) for n in lowest.index[lowest >= THROUGHOUT]]
     return keeping == [runs.group_sizes[-1]], f"M_ret stays at .95 or above at {sizes(keeping)}"
 
 
