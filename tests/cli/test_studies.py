@@ -1,0 +1,97 @@
+"""fgrpo sweep compare, readings, zone: small runs from the command line, resumed, refused in one line."""
+
+import json
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from fgrpo.cli import main
+from fgrpo.simulate import paper_sweep, run_sweep
+
+COMPARE = ("sweep", "compare", "--group-size", "2,4", "--gamma", "1", "--seeds", "2", "--steps", "4", "--workers", "1")
+READINGS = (
+    *("sweep", "readings", "--reading", "figure_matching;p, Adam", "--group-size", "2,4,8", "--seeds", "2"),
+    *("--steps", "4", "--actions", "60", "--correct", "20", "--workers", "1"),
+)
+
+
+def answer(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
+    assert main(arguments) == 0
+    return capsys.readouterr().out
+
+
+def complaint(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
+    assert main(arguments) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err.count("\n") == 1
+    return captured.err
+
+
+def test_compare_runs_prints_and_draws(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    out = ("--out", str(tmp_path))
+    text = answer(capsys, *COMPARE, *out)
+    assert "N = 4: retained_mass at matched rollouts" in text
+    for arm in ("baseline", "focal 1", "low learning rate 1", "constant scale 1"):
+        assert f"\n{arm}" in text
+    assert text.splitlines()[-3:] == [str(tmp_path / f"comparison.{suffix}") for suffix in ("png", "pdf", "csv")]
+    files = {path: path.stat().st_mtime_ns for path in (tmp_path / "runs").iterdir()}
+    assert len(files) == 2 * 2 * 4
+    table = pd.DataFrame(json.loads(answer(capsys, *COMPARE, *out, "--json")))
+    # floats as text and back
+    pd.testing.assert_frame_equal(table, pd.read_csv(tmp_path / "comparison.csv"), check_dtype=False, rtol=1e-12)
+    assert {path: path.stat().st_mtime_ns for path in (tmp_path / "runs").iterdir()} == files  # none run again
+    at_the_end = table[(table["progress"] == "rollouts") & (table["level"] == 4 * 4) & (table["group_size"] == 4)]
+    sweep = pd.read_parquet(tmp_path / "sweep.parquet")
+    last = sweep[(sweep["step"] == 4) & (sweep["group_size"] == 4) & (sweep["gamma"] == 1)]
+    [focal] = at_the_end[(at_the_end["kind"] == "focal") & (at_the_end["outcome"] == "retained_mass")]["mean"]
+    assert focal == pytest.approx(last["retained_mass"].mean(), rel=1e-12)
+
+
+def test_readings_run_print_and_draw(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    out = ("--out", str(tmp_path))
+    text = answer(capsys, *READINGS, *out)
+    assert text.split("\n")[0].split() == ["reading", *"N = 2 N = 4 N = 8".split(), "S1", "S2", "S3", "S4"]
+    assert text.split("\n")[2].startswith("figure_matching")
+    assert text.split("\n")[3].startswith("p, Adam")
+    assert (tmp_path / "readings.png").is_file()
+    table = pd.DataFrame(json.loads(answer(capsys, *READINGS, *out, "--json")))
+    assert list(table["group_size"]) == [2, 4, 8] * 2
+    quiet = answer(capsys, *READINGS, *out, "--quiet")
+    assert "readings.png" not in quiet
+
+
+def test_zone_reads_the_sweep_in_the_folder(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    varied = {"group_sizes": (2, 4), "gammas": (0,), "seeds": range(2), "actions": 60, "correct": 20}
+    runs = [run for rate in (0.01, 0.1) for run in paper_sweep(**varied, steps=20, learning_rate=rate)]
+    run_sweep(runs, tmp_path, workers=1)
+    text = answer(capsys, "sweep", "zone", "--steps", "10,20", "--out", str(tmp_path))
+    assert text.startswith("learning rate 0.01, T 10: zone N = ")
+    assert (tmp_path / "zone.csv").is_file()
+    table = pd.DataFrame(json.loads(answer(capsys, "sweep", "zone", "--steps", "20", "--out", str(tmp_path), "--json")))
+    assert list(table["step"]) == [20] * 4
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("compare", "--gamma", "0,1"), "gammas must be at least one focal exponent above 0, got 0.0, 1.0"),
+        (("compare", "--gamma", "x"), "--gamma must be numbers separated by commas"),
+        (("compare", "--group-size", "2.5"), "--group-size must be whole numbers"),
+        (("compare", "--preset", "figure"), "did you mean 'figure_matching'"),
+        (("compare", "--success-estimate", "emp"), "did you mean 'empirical'"),
+        (("compare", "--seeds", "1", "--steps", "1", "--group-size", "2"), "an interval needs at least 2 seeds, got 1"),
+        (("compare", "--seeds", "0"), "seeds must be a whole number"),
+        (("readings", "--reading", "ratio"), "reading must be one of"),
+        (("readings", "--group-size", "2,4"), "the sentences speak of small, middle and large N, got 2 of them"),
+        (("readings", "--seeds", "-1"), "seeds must be a whole number"),
+        (("zone",), "a results folder must hold the file sweep.parquet"),
+        (("zone", "--steps", "a"), "--steps must be whole numbers"),
+    ],
+)
+def test_bad_input_is_one_line(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, arguments: tuple[str, ...], words: str
+) -> None:
+    assert words in complaint(capsys, "sweep", *arguments, "--out", str(tmp_path))
+    assert not list(tmp_path.glob("runs/*")) or "--seeds" in arguments
