@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fgrpo.simulate.config import RunConfig
-from fgrpo.simulate.intervals import difference_interval, mean_interval
+from fgrpo.simulate.intervals import difference_interval, enough_seeds, mean_interval
 from fgrpo.simulate.policy_config import PolicyClass, PolicyConfig
 from fgrpo.simulate.sweep import paper_sweep
 from fgrpo.theory import matched_learning_rate
@@ -86,14 +86,15 @@ def comparison_arms(
         preset: Update rule of all arms.
         group_sizes: Values of N; arms are compared within each.
         gammas: Focal exponents, at least one, above 0.
-        seeds: Seeds.
+        seeds: At least two seeds.
         success_estimates: What the focal weights see, an arm for each.
         changes: Other fields, the same for all arms.
 
     Raises:
-        ValueError: If no gamma or one that is not above 0 is given, a field is unknown, or a value is invalid.
+        ValueError: If no gamma or one that is not above 0 is given, there are fewer than two seeds, a field is unknown, or
+            a value is invalid.
     """
-    gammas, sizes, seeds = tuple(gammas), tuple(group_sizes), tuple(seeds)
+    gammas, sizes, seeds = tuple(gammas), tuple(group_sizes), enough_seeds(seeds)
     if not gammas or not all(gamma > 0 for gamma in gammas):
         raise ValueError(
             f"gammas must be at least one focal exponent above 0, got {', '.join(map(str, gammas)) or 'none'}: "

@@ -26,6 +26,8 @@ from fgrpo.simulate.trajectory import Trajectory
 
 # measured: one draw takes about as long as two actions of a step
 ACTIONS_PER_DRAW = 2
+# measured with 12,800 and 128,000 actions, N = 2 to 131072: within a factor of 2.5, in actions of a dense step
+SPARSE_STEP, SPARSE_POWER = 110, 0.55
 
 
 @dataclass(frozen=True)
@@ -37,6 +39,7 @@ class Engine:
         batches: Which runs are best computed in one call of `run`; takes the same options.
         supports: Whether it has what the configuration names.
         bytes_needed: Memory that one run takes at most, about.
+        cost: How long one run takes, in units that all engines share, about.
         modules: What must be installed.
         options: Further arguments that `run` takes.
         prepare: What to do once in this process before several others compute runs.
@@ -46,6 +49,7 @@ class Engine:
     batches: Callable[..., list[list[RunConfig]]]
     supports: Callable[[RunConfig], bool]
     bytes_needed: Callable[[RunConfig], int]
+    cost: Callable[[RunConfig], float]
     modules: tuple[str, ...] = ()
     options: frozenset[str] = frozenset()
     prepare: Callable[[], None] | None = None
@@ -102,6 +106,14 @@ def _torch_bytes_needed(config: RunConfig) -> int:
     return bytes_needed(config)
 
 
+def _dense_cost(config: RunConfig) -> float:
+    return config.steps * float(config.policy.actions + ACTIONS_PER_DRAW * config.group_size)
+
+
+def _sparse_cost(config: RunConfig) -> float:
+    return config.steps * SPARSE_STEP * float(config.group_size**SPARSE_POWER)
+
+
 def _torch_device(device: str | None) -> str:
     return device or ("cuda" if cuda_available() else "cpu")
 
@@ -112,6 +124,7 @@ ENGINES: dict[str, Engine] = {
         batches=_one_by_one,
         supports=lambda config: True,
         bytes_needed=engine_reference.bytes_needed,
+        cost=_dense_cost,
         options=frozenset({"logits", "snapshots"}),
     ),
     "sparse": Engine(
@@ -119,6 +132,7 @@ ENGINES: dict[str, Engine] = {
         batches=_one_by_one,
         supports=_sparse_supports,
         bytes_needed=_sparse_bytes_needed,
+        cost=_sparse_cost,
         modules=("fgrpo.simulate.sparse", "numba"),
         prepare=_sparse_prepare,
     ),
@@ -127,6 +141,7 @@ ENGINES: dict[str, Engine] = {
         batches=_torch_batches,
         supports=lambda config: True,
         bytes_needed=_torch_bytes_needed,
+        cost=_dense_cost,
         modules=("torch",),
         options=frozenset({"device"}),
     ),
@@ -200,28 +215,98 @@ def run_all(
     executor: Executor | None = None,
 ) -> Generator[Trajectory, None, None]:
     """Trajectories of the distinct configurations as they are finished, the longest runs first; see `simulate_many`."""
-    if workers is not None:
-        workers = whole_number("workers", workers, "pass the number of processes, or nothing for all cores", minimum=1)
-    chosen: dict[tuple[str, str | None], list[RunConfig]] = {}
-    for config in sorted(dict.fromkeys(configs), key=_cost, reverse=True):
-        name, options = choose_engine(config, engine, _given(device=device))
-        chosen.setdefault((name, options.get("device")), []).append(config)
+    batches = planned_batches(configs, engine=engine, device=device)
+    processes = processes_for(batches, workers)
     jobs: list[Callable[[], list[Trajectory]]] = []
     on_gpu: list[Callable[[], list[Trajectory]]] = []
-    for (name, where), runs in chosen.items():
-        options = _given(device=where)
-        parts = [partial(ENGINES[name].run, batch, **options) for batch in ENGINES[name].batches(runs, **options)]
+    for batch in batches:
         # processes that share a GPU would only wait for one another
-        (on_gpu if name == "torch" and _torch_device(where) != "cpu" and executor is None else jobs).extend(parts)
-    processes = min(workers or available_cores(), len(jobs))
+        (on_gpu if batch.on_gpu and executor is None else jobs).append(batch.job)
     if processes > 1 and executor is None:
-        for prepare in {ENGINES[name].prepare for name, _ in chosen}:
+        for prepare in {ENGINES[batch.engine].prepare for batch in batches}:
             if prepare is not None:
                 prepare()
     for finished, number in ((on_gpu, 1), (jobs, processes)):
-        with closing(run_jobs(finished, number, executor)) as batches:
-            for batch in batches:
-                yield from batch
+        with closing(run_jobs(finished, number, executor)) as results:
+            for result in results:
+                yield from result
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Runs that are computed by one call of an engine.
+
+    Attributes:
+        engine: Its name.
+        device: Where, if that was asked for.
+        configs: The runs.
+    """
+
+    engine: str
+    device: str | None
+    configs: tuple[RunConfig, ...]
+
+    @property
+    def job(self) -> Callable[[], list[Trajectory]]:
+        """Computes the runs; picklable."""
+        return partial(ENGINES[self.engine].run, list(self.configs), **_given(device=self.device))
+
+    @property
+    def on_gpu(self) -> bool:
+        """Whether the runs take place on a CUDA GPU."""
+        return self.engine == "torch" and _torch_device(self.device) != "cpu"
+
+    @property
+    def bytes_needed(self) -> int:
+        """Memory that the runs take at most, about."""
+        return sum(map(ENGINES[self.engine].bytes_needed, self.configs))
+
+    @property
+    def cost(self) -> float:
+        """How long the longest run takes, in units that all engines share, about."""
+        return max(map(ENGINES[self.engine].cost, self.configs))
+
+
+def planned_batches(configs: Iterable[RunConfig], *, engine: str = "auto", device: str | None = None) -> list[Batch]:
+    """How `run_all` shares out the distinct configurations, the longest runs of each engine first.
+
+    Raises:
+        ValueError: As `simulate` does.
+    """
+    chosen: dict[tuple[str, str | None], list[RunConfig]] = {}
+    for config in dict.fromkeys(configs):
+        name, options = choose_engine(config, engine, _given(device=device))
+        chosen.setdefault((name, options.get("device")), []).append(config)
+    batches = []
+    for (name, where), runs in chosen.items():
+        runs.sort(key=ENGINES[name].cost, reverse=True)
+        batches += [Batch(name, where, tuple(part)) for part in ENGINES[name].batches(runs, **_given(device=where))]
+    return sorted(batches, key=lambda batch: batch.cost, reverse=True)
+
+
+def processes_for(batches: Sequence[Batch], workers: int | None) -> int:
+    """Processes that compute the batches on a CPU: `workers`, or one per core, fewer if their runs need more memory.
+
+    Raises:
+        ValueError: If workers < 1, or so many do not fit in memory.
+    """
+    if workers is not None:
+        workers = whole_number("workers", workers, "pass the number of processes, or nothing for all cores", minimum=1)
+    batches = [batch for batch in batches if not batch.on_gpu]
+    processes, memory = min(workers or available_cores(), len(batches)), memory_in_bytes()
+    while memory is not None and processes > 1 and (needed := memory_of(batches, processes)) > memory:
+        if workers is not None:
+            raise ValueError(
+                f"the runs of all workers must fit in memory, got {processes} workers that need {needed / 1e9:.3g} GB "
+                f"of {memory / 1e9:.3g} GB: pass fewer"
+            )
+        processes -= 1
+    return processes
+
+
+def memory_of(batches: Sequence[Batch], processes: int) -> int:
+    """Bytes that the largest batches, one in each process, take at most, about, the program itself aside."""
+    return sum(sorted((batch.bytes_needed for batch in batches), reverse=True)[:processes])
 
 
 def choose_engine(config: RunConfig, engine: str, options: dict[str, Any]) -> tuple[str, dict[str, Any]]:
@@ -307,7 +392,3 @@ def _is_gpu(device: Any) -> bool:
 
 def _given(**options: Any) -> dict[str, Any]:
     return {name: value for name, value in options.items() if value is not None}
-
-
-def _cost(config: RunConfig) -> int:
-    return config.steps * (config.policy.actions + ACTIONS_PER_DRAW * config.group_size)

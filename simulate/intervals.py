@@ -5,6 +5,7 @@ has a random stream of its own. They assume means that are about normal. Near an
 either collapse or do not; the interval is then wide, as it should be, but may leave [0, 1].
 """
 
+from collections.abc import Iterable
 from typing import NamedTuple
 
 import numpy as np
@@ -28,6 +29,17 @@ class Interval(NamedTuple):
     def half_width(self) -> float:
         """Half the length of the interval."""
         return (self.high - self.low) / 2
+
+
+def enough_seeds(seeds: Iterable[int]) -> tuple[int, ...]:
+    """The seeds of a study that is to have intervals.
+
+    Raises:
+        ValueError: If there are fewer than two.
+    """
+    chosen = tuple(seeds)
+    _refuse_few(len(chosen))
+    return chosen
 
 
 def mean_interval(values: ArrayLike) -> Interval:
@@ -65,11 +77,13 @@ def difference_interval(values: ArrayLike, baseline: ArrayLike) -> Interval:
 
 def _of_seeds(values: ArrayLike) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
     of_seeds = np.asarray(values, dtype=np.float64).ravel()
-    if of_seeds.size < FEWEST_SEEDS:
-        raise ValueError(
-            f"an interval needs at least {FEWEST_SEEDS} seeds, got {of_seeds.size}: run more, such as --seeds 8"
-        )
+    _refuse_few(of_seeds.size)
     return of_seeds
+
+
+def _refuse_few(seeds: int) -> None:
+    if seeds < FEWEST_SEEDS:
+        raise ValueError(f"an interval needs at least {FEWEST_SEEDS} seeds, got {seeds}: run more, such as --seeds 8")
 
 
 def _variance_of_mean(of_seeds: np.ndarray[tuple[int], np.dtype[np.float64]]) -> float:

@@ -3,12 +3,15 @@
 import multiprocessing
 import os
 import signal
+import socket
 import threading
 from collections.abc import Callable, Generator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Executor, Future, ProcessPoolExecutor, wait
+from concurrent.futures import Executor, Future, ProcessPoolExecutor, as_completed
 from contextlib import contextmanager
 from multiprocessing.connection import Connection
 from typing import TypeVar
+
+from fgrpo.simulate.trajectory import versions
 
 Result = TypeVar("Result")
 
@@ -22,6 +25,9 @@ def run_jobs(
         jobs: What to compute; to leave this process they must be picklable.
         processes: Processes to start if there is no executor; with 1 the jobs take place in this process, in order.
         executor: Any executor in the style of concurrent.futures; it is not shut down.
+
+    Raises:
+        ValueError: If a worker has other versions of what results depend on.
     """
     if executor is not None:
         yield from _on(executor, jobs)
@@ -40,17 +46,36 @@ def available_cores() -> int:
 
 
 def _on(executor: Executor, jobs: Sequence[Callable[[], Result]]) -> Generator[Result, None, None]:
-    running: set[Future[Result]] = {executor.submit(job) for job in jobs}
+    here = versions()
+    running = {executor.submit(_with_versions, here, job) for job in jobs}
     try:
-        while running:
-            done, running = wait(running, return_when=FIRST_COMPLETED)
-            # what is finished is handed over before an error ends everything
-            yield from (future.result() for future in done if not future.exception())
-            for future in done:
-                future.result()
+        for future in as_completed(running):
+            running.discard(future)  # what is handed over is not kept in memory
+            if _failed(future):
+                # what else is finished is handed over before the error ends everything
+                yield from (other.result() for other in running if other.done() and not _failed(other))
+            yield future.result()
     finally:
         for future in running:
             future.cancel()
+
+
+def _failed(future: Future[Result]) -> bool:
+    return future.cancelled() or future.exception() is not None
+
+
+def _with_versions(expected: dict[str, str], job: Callable[[], Result]) -> Result:
+    """The job's result, from where it is computed by what its results are stored as computed by."""
+    if (found := versions()) != expected:
+        raise ValueError(
+            f"workers must have the versions of the caller, {_words(expected)}, got {_words(found)} on "
+            f"{socket.gethostname()}: install the same there"
+        )
+    return job()
+
+
+def _words(found: dict[str, str]) -> str:
+    return ", ".join(f"{name.removesuffix('_version')} {version}" for name, version in found.items())
 
 
 @contextmanager

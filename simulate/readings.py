@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from fgrpo.simulate._checks import known_name
 from fgrpo.simulate.config import PRESETS, RunConfig, UpdateConfig
-from fgrpo.simulate.intervals import mean_interval
+from fgrpo.simulate.intervals import enough_seeds, mean_interval
 from fgrpo.simulate.summary import COLLAPSE_LEVEL, RETAINED, THROUGHOUT, final_rows
 from fgrpo.simulate.sweep import paper_sweep
 
@@ -55,14 +55,15 @@ def readings_sweep(
 
     Args:
         names: Keys of READINGS.
-        group_sizes: Values of N, the smallest first in what the sentences say.
-        seeds: Seeds.
+        group_sizes: Values of N, at least three: the sentences speak of small, middle and large ones.
+        seeds: At least two seeds.
         changes: Fields of RunConfig or PolicyConfig, the same for all readings.
 
     Raises:
-        ValueError: If a reading or a field is unknown, or a value is invalid.
+        ValueError: If a reading or a field is unknown, a value is invalid, or there are too few group sizes or seeds.
     """
-    sizes, seeds = tuple(group_sizes), tuple(seeds)
+    sizes, seeds = sorted(set(group_sizes)), enough_seeds(seeds)
+    _refuse_few_sizes(len(sizes))
     updates = {name: READINGS[known_name("reading", name, READINGS)] for name in names}
     return {
         name: paper_sweep(group_sizes=sizes, gammas=(0.0,), seeds=seeds, update=update, **changes)
@@ -96,6 +97,7 @@ def readings_table(results: "pd.DataFrame", plan: Mapping[str, Iterable[RunConfi
                 f"results must hold all {len(ids)} runs of the reading {name!r}, got {runs['run_id'].nunique()}: "
                 "pass the results of run_sweep"
             )
+        _refuse_few_sizes(runs["group_size"].nunique())
         of_reading = [_at_group_size(size, of_size) for size, of_size in runs.groupby("group_size")]
         judged = _judge(of_reading, float(runs.loc[runs["step"] == 0, "correct_mass"].iloc[0]))
         rows += [{"reading": name, **row, **judged} for row in of_reading]
@@ -119,10 +121,13 @@ def _at_group_size(size: int, runs: "pd.DataFrame") -> dict[str, Any]:
     }
 
 
+def _refuse_few_sizes(sizes: int) -> None:
+    if sizes < 3:
+        raise ValueError(f"the sentences speak of small, middle and large N, got {sizes} of them: pass 3 at least")
+
+
 def _judge(rows: list[dict[str, Any]], start: float) -> dict[str, bool]:
     """The sentences; rows by ascending group size, `start` the correct mass before training."""
-    if len(rows) < 3:
-        raise ValueError(f"the sentences speak of small, middle and large N, got {len(rows)} of them: pass 3 at least")
     first, *middle, last = (row["retained_mass"] for row in rows)
     *others, largest = (row["lowest_retained_mass"] >= THROUGHOUT for row in rows)
     return {

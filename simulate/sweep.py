@@ -1,14 +1,17 @@
 """Many runs: the paper's grid, a quick one, and their computation on several processes into a results folder."""
 
 import os
+from collections import Counter
 from collections.abc import Iterable
 from concurrent.futures import Executor
 from contextlib import closing
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from fgrpo.simulate._checks import whole_number
 from fgrpo.simulate.config import RunConfig
-from fgrpo.simulate.engines import run_all
+from fgrpo.simulate.engines import ENGINES, memory_of, planned_batches, processes_for, run_all
+from fgrpo.simulate.grid import sweep_grid
+from fgrpo.simulate.progress import progress_bar
 from fgrpo.simulate.store import ResultsFolder
 from fgrpo.theory._validation import shown
 
@@ -33,18 +36,12 @@ def paper_sweep(
         group_sizes: Values of N.
         gammas: Focal exponents.
         seeds: Seeds.
-        changes: Other fields of RunConfig, PolicyConfig or UpdateConfig, the same for all runs.
+        changes: Other fields of RunConfig, PolicyConfig or UpdateConfig, or lists of their values, see `sweep_grid`.
 
     Raises:
         ValueError: If the preset or a field is unknown, or a value is invalid.
     """
-    seeds, gammas = tuple(seeds), tuple(gammas)
-    return [
-        RunConfig.preset(preset, **{**changes, "group_size": group_size, "gamma": gamma, "seed": seed})
-        for group_size in group_sizes
-        for gamma in gammas
-        for seed in seeds
-    ]
+    return sweep_grid(**changes, preset=preset, group_size=group_sizes, gamma=gammas, seed=seeds)
 
 
 def quick_sweep(preset: str = "figure_matching") -> list[RunConfig]:
@@ -58,6 +55,69 @@ def quick_sweep(preset: str = "figure_matching") -> list[RunConfig]:
     return paper_sweep(preset, group_sizes=PAPER_GROUP_SIZES[:14], seeds=range(2), actions=12_800, correct=1_000)
 
 
+@dataclass(frozen=True)
+class SweepPlan:
+    """What a sweep would compute.
+
+    Attributes:
+        runs: Number of distinct runs.
+        finished: Of them, how many the folder holds already.
+        engines: Number of runs to be computed, by engine.
+        processes: Processes that would compute them.
+        bytes_each: Memory that the largest batch of runs takes at most, about, the program itself aside.
+        bytes_needed: Likewise, all processes together.
+    """
+
+    runs: int
+    finished: int
+    engines: dict[str, int]
+    processes: int
+    bytes_each: int
+    bytes_needed: int
+
+    def __str__(self) -> str:
+        """Some lines for a reader."""
+        engines = "; ".join(f"{runs} with engine {name}" for name, runs in self.engines.items())
+        lines = [f"{self.runs} runs, {self.finished} finished, {self.runs - self.finished} to compute"]
+        if engines:
+            lines.append(f"{engines}; on {self.processes} processes" if self.processes else engines)
+            each, together = (f"{needed / 1e6:.3g} MB" for needed in (self.bytes_each, self.bytes_needed))
+            lines.append(f"memory at most about {each} each, {together} together, beside the program itself")
+        return "\n".join(lines)
+
+
+def plan_sweep(
+    configs: Iterable[RunConfig],
+    out: str | os.PathLike[str],
+    *,
+    engine: str = "auto",
+    device: str | None = None,
+    workers: int | None = None,
+    overwrite: bool = False,
+) -> SweepPlan:
+    """What `run_sweep` would compute, with the same arguments; nothing is computed, written or locked.
+
+    Raises:
+        ValueError: As `run_sweep` does.
+    """
+    distinct, results = _distinct_runs(configs), ResultsFolder(out)
+    results.check()
+    pending = [one for one in distinct if overwrite or not results.has(one)]
+    batches = planned_batches(pending, engine=engine, device=device)
+    engines: Counter[str] = Counter()
+    for batch in batches:
+        engines[batch.engine] += len(batch.configs)
+    processes = processes_for(batches, workers)
+    return SweepPlan(
+        runs=len(distinct),
+        finished=len(distinct) - len(pending),
+        engines=dict(engines),
+        processes=processes,
+        bytes_each=memory_of(batches, 1),
+        bytes_needed=memory_of(batches, processes),
+    )
+
+
 def run_sweep(
     configs: Iterable[RunConfig],
     out: str | os.PathLike[str],
@@ -66,44 +126,45 @@ def run_sweep(
     device: str | None = None,
     workers: int | None = None,
     executor: Executor | None = None,
+    overwrite: bool = False,
     progress: bool = True,
 ) -> "pd.DataFrame":
     """Computes the runs that `out` does not hold yet, stores each when it is finished, and returns the table of all.
 
-    The table does not depend on `workers`. After an interruption or an error, finished runs stay stored and the next
-    call computes the rest, with its own engine if another is asked for: the columns engine and device say which.
+    The table does not depend on `workers` or `executor`. After an interruption or an error, finished runs stay stored
+    and the next call computes the rest. A run is what its configuration says: one that another engine computed is
+    finished too, and reused; the columns engine and device say which it was.
 
     Args:
         configs: Runs; equal ones are computed once and appear once in the table, in the order of their first place.
         out: Results folder, created if missing.
         engine: See `simulate`; "auto" chooses for each run.
         device: See `simulate`.
-        workers: Processes; None for one per available core. With 1 the runs take place in this process, and on a CUDA
-            GPU always.
+        workers: Processes; None for one per available core, fewer where their runs would not fit in memory. With 1 the
+            runs take place in this process, and on a CUDA GPU always.
         executor: Any executor in the style of concurrent.futures that shall compute the runs instead.
+        overwrite: Whether to compute finished runs again; each is replaced when its new result is there.
         progress: Whether to show a progress bar on stderr, if that is a terminal.
 
     Raises:
-        ValueError: If there are no runs or what is given is none, workers < 1, the engine cannot compute a run (see
-            `simulate`), or the folder cannot be used (see ResultsFolder).
+        ValueError: If there are no runs or what is given is none, workers < 1 or too many for the memory, the engine
+            cannot compute a run (see `simulate`), the folder cannot be used (see ResultsFolder), or a worker of the
+            executor has other versions of what results depend on.
         OSError: If a result cannot be written.
     """
-    from tqdm import tqdm
-
     distinct = _distinct_runs(configs)
-    if not distinct:
-        raise ValueError("a sweep must have at least one run, got none: pass a list of RunConfig")
-    if workers is not None:
-        workers = whole_number("workers", workers, "pass the number of processes, or nothing for all cores", minimum=1)
     with ResultsFolder(out) as results:
-        pending = [one for one in distinct if not results.has(one)]
+        pending = [one for one in distinct if overwrite or not results.has(one)]
+        batches = planned_batches(pending, engine=engine, device=device)
+        processes_for(batches, workers)
+        results.keep_plan(distinct)
+        cost = {one: ENGINES[batch.engine].cost(one) for batch in batches for one in batch.configs}
         finished = run_all(pending, engine=engine, device=device, workers=workers, executor=executor)
         # closing: an error in this loop must end the processes now, not when the generator is collected
-        # disable=None: silent when stderr is no terminal
-        with closing(finished), tqdm(total=len(pending), unit="run", disable=None if progress else True) as bar:
+        with closing(finished), progress_bar(cost.values(), progress) as show:
             for trajectory in finished:
                 results.save(trajectory)
-                bar.update()
+                show(cost[trajectory.config])
         return results.assemble(distinct)
 
 
@@ -112,4 +173,6 @@ def _distinct_runs(configs: Any) -> list[RunConfig]:
     if runs is None or not all(isinstance(one, RunConfig) for one in runs):
         got = shown(configs if runs is None else runs)
         raise ValueError(f"a sweep must be a list of RunConfig, got {got}: put a single one into a list")
+    if not runs:
+        raise ValueError("a sweep must have at least one run, got none: pass a list of RunConfig")
     return list(dict.fromkeys(runs))

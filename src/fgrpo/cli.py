@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import typer
 from typer.exceptions import TyperException
 
-from fgrpo.commands import paper, sweep, theory
+from fgrpo.commands import paper, studies, sweep, theory
 
 USER_ERROR = 2
 INTERRUPTED = 130  # what typer returns for Ctrl-C
@@ -48,6 +48,8 @@ def _root(
 
 for command in (paper.reproduce, paper.figure, theory.tail_miss, theory.advise, theory.prove, paper.claims):
     app.command()(command)
+for command in (studies.compare, studies.readings, studies.zone):
+    sweep.app.command()(command)
 app.add_typer(sweep.app, name="sweep")
 
 

@@ -115,4 +115,9 @@ def test_bad_tables_are_refused() -> None:
     with pytest.raises(ValueError, match="results must hold all 6 runs of the reading 'figure_matching', got 5"):
         readings_table(results[results["run_id"] != results["run_id"].iloc[0]], plan_of())
     with pytest.raises(ValueError, match="the sentences speak of small, middle and large N, got 2 of them"):
-        readings_table(made_up({2: KEPT, 512: KEPT}), plan_of((2, 512)))
+        readings_sweep(group_sizes=(2, 2, 512))
+    of_two_sizes = [run for run in plan_of()["figure_matching"] if run.group_size <= 512]
+    with pytest.raises(ValueError, match="the sentences speak of small, middle and large N, got 2 of them"):
+        readings_table(results, {"two": of_two_sizes})
+    with pytest.raises(ValueError, match="an interval needs at least 2 seeds, got 1"):
+        readings_sweep(group_sizes=SIZES, seeds=(0,))

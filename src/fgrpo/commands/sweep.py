@@ -1,18 +1,15 @@
-"""Commands about sweeps of the simulator: fgrpo sweep run, status, compare, readings, zone."""
+"""Commands about sweeps of the simulator: fgrpo sweep run, status."""
 
-from collections.abc import Callable
+import json
+import sys
+from contextlib import nullcontext
+from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated, Any
 
 import typer
 
-from fgrpo.commands.options import Json, Out, Quiet, Workers, list_of
-
-if TYPE_CHECKING:
-    from pandas import DataFrame
-
-Preset = Annotated[str, typer.Option("--preset", metavar="NAME", help="Update rule, e.g. figure_matching.")]
-Seeds = Annotated[int, typer.Option("--seeds", metavar="K", help="Seeds 0 to K - 1, at least 2 for an interval.")]
+from fgrpo.commands.options import Json, Out, Quiet, Workers
 
 app = typer.Typer(help="Sweeps of the simulator: run them, see how far they are.", rich_markup_mode=None)
 
@@ -23,119 +20,114 @@ def _sweep(context: typer.Context) -> None:
         print(context.get_help())
 
 
+def _values(name: str, text: str) -> Any:
+    """An option for one field of the grid."""
+    return typer.Option(name, metavar="V,V,...", help=text, show_default=False)
+
+
 @app.command()
-def compare(
-    group_size: Annotated[
-        str, typer.Option("--group-size", metavar="N,N,...", help="Arms are compared within each.")
-    ] = "64,512,8192,32768",
-    gamma: Annotated[
-        str, typer.Option("--gamma", metavar="G,G,...", help="Focal exponents above 0; the baseline has none.")
-    ] = "0.1,0.25,0.5,1,1.5,2,4",
-    seeds: Seeds = 8,
-    steps: Annotated[int, typer.Option("--steps", metavar="T", help="Updates of each run.")] = 1000,
-    preset: Preset = "figure_matching",
-    learning_rate: Annotated[
-        float | None, typer.Option("--learning-rate", metavar="ETA", help="Default: the preset's.")
-    ] = None,
+def run(
+    preset: Annotated[str | None, _values("--preset", "Update rules; default: figure_matching.")] = None,
+    group_size: Annotated[str | None, _values("--group-size", "Rollouts per prompt.")] = None,
+    gamma: Annotated[str | None, _values("--gamma", "Focal exponents; default: 0.")] = None,
+    steps: Annotated[str | None, _values("--steps", "Updates per run; default: 1000.")] = None,
+    seeds: Annotated[int | None, typer.Option("--seeds", metavar="K", help="Number of seeds, from 0 on.")] = None,
+    seed: Annotated[str | None, _values("--seed", "The seed itself; default: 0.")] = None,
+    learning_rate: Annotated[str | None, _values("--learning-rate", "Step sizes.")] = None,
+    weight_decay: Annotated[str | None, _values("--weight-decay", "Decoupled weight decays.")] = None,
+    optimizer: Annotated[str | None, _values("--optimizer", "adam, sgd, signsgd, rmsprop.")] = None,
+    surrogate: Annotated[str | None, _values("--surrogate", "importance_ratio, linear, linear_distinct.")] = None,
+    advantage_scale: Annotated[str | None, _values("--advantage-scale", "none, std.")] = None,
+    weight: Annotated[str | None, _values("--weight", "focal, constant, hard_upweight, step.")] = None,
     success_estimate: Annotated[
-        str, typer.Option("--success-estimate", metavar="NAME,...", help="What the focal weights see, an arm for each.")
-    ] = "empirical",
-    record_every: Annotated[int, typer.Option("--record-every", metavar="K", help="Steps between two records.")] = 10,
-    out: Out = Path("results/compare"),
-    workers: Workers = None,
-    as_json: Json = False,
-    quiet: Quiet = False,
-) -> None:
-    """Compare focal weights with none at matched rollouts, correct mass and KL to the start.
-
-    Controls: for each gamma the paper's low learning rate, and a constant scale. Runs what --out does not hold, writes
-    comparison.png, .pdf and .csv there, and prints retained mass with 95 % intervals over seeds (the CSV and --json
-    also have the entropy within the correct actions). Example: fgrpo sweep compare --group-size 512 --gamma 0.5,1
-    """
-    from fgrpo.simulate.comparison import comparison_arms, comparison_text
-    from fgrpo.studies import compare as run
-
-    changes = {} if learning_rate is None else {"learning_rate": learning_rate}
-    arms = comparison_arms(
-        preset,
-        group_sizes=list_of(int, "--group-size", group_size),
-        gammas=list_of(float, "--gamma", gamma),
-        seeds=range(seeds),
-        success_estimates=success_estimate.split(","),
-        steps=steps,
-        record_every=record_every,
-        **changes,
-    )
-    table, written = run(arms, out, workers=workers, progress=not quiet)
-    _show(table, comparison_text, written, as_json=as_json, quiet=quiet)
-
-
-@app.command()
-def readings(
-    reading: Annotated[
-        str | None, typer.Option("--reading", metavar="NAME;NAME;...", help="Some of them, separated by semicolons.")
+        str | None, _values("--success-estimate", "empirical, population, shrunk, ema.")
     ] = None,
-    group_size: Annotated[
-        str, typer.Option("--group-size", metavar="N,N,...", help="At least three, ascending.")
-    ] = "2,32,512,8192,131072",
-    seeds: Seeds = 8,
-    steps: Annotated[int, typer.Option("--steps", metavar="T", help="Updates of each run.")] = 1000,
-    actions: Annotated[int, typer.Option("--actions", metavar="A", help="Actions of the policy.")] = 128_000,
-    correct: Annotated[int, typer.Option("--correct", metavar="C", help="Correct ones of them.")] = 10_000,
-    out: Out = Path("results/readings"),
+    actions: Annotated[str | None, _values("--actions", "Numbers of actions.")] = None,
+    correct: Annotated[str | None, _values("--correct", "Numbers of correct actions.")] = None,
+    record_every: Annotated[str | None, _values("--record-every", "Steps between records.")] = None,
+    fields: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="FIELD=V,V,...", help="Any other field of a run, e.g. eps=1e-8,1e-20."),
+    ] = None,
+    config: Annotated[
+        Path | None,
+        typer.Option("--config", metavar="FILE", help="YAML with these names and lists; options go before it."),
+    ] = None,
+    engine: Annotated[
+        str | None, typer.Option("--engine", metavar="NAME", help="auto, reference, sparse, torch.")
+    ] = None,
+    device: Annotated[str | None, typer.Option("--device", metavar="NAME", help="cpu, cuda, cuda:1.")] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", metavar="DIR", help="Folder for results; default: results.")
+    ] = None,
     workers: Workers = None,
-    as_json: Json = False,
+    scheduler: Annotated[
+        str | None, typer.Option("--scheduler", metavar="ADDRESS", help="A dask scheduler whose workers compute.")
+    ] = None,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Compute finished runs again.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be computed, and stop.")] = False,
     quiet: Quiet = False,
+    as_json: Json = False,
 ) -> None:
-    """Run the update rules that Appendix J may mean, and judge the paper's sentences S1 to S4 about its figure by each.
+    """Compute one run for each combination of the values, and keep each as soon as it is finished.
 
-    S1: Q_pos increases for all N. S2: small and large N retain M_ret, the middle collapses. S3: the largest N keeps it
-    near 1 throughout. S4: only that one does. The rules are in fgrpo.simulate.readings. Writes readings.png, .pdf and
-    .csv into --out. Example: fgrpo sweep readings --seeds 8
+    Lists are comma-separated. A broken-off call goes on where it was; finished runs are reused whichever engine
+    computed them. Example: fgrpo sweep run --group-size 2,8,32 --gamma 0,1 --seeds 4 --out results/small
     """
-    from fgrpo.simulate.readings import READINGS, readings_sweep, readings_text
-    from fgrpo.studies import readings as run
+    from fgrpo.simulate.scheduler import scheduler_executor
+    from fgrpo.simulate.status import sweep_status
+    from fgrpo.simulate.sweep import plan_sweep, run_sweep
+    from fgrpo.sweep_request import sweep_request
 
-    plan = readings_sweep(
-        READINGS if reading is None else reading.split(";"),
-        group_sizes=list_of(int, "--group-size", group_size),
-        seeds=range(seeds),
-        steps=steps,
-        actions=actions,
-        correct=correct,
-    )
-    table, written = run(plan, out, workers=workers, progress=not quiet)
-    _show(table, readings_text, written, as_json=as_json, quiet=quiet)
+    lists = {
+        "--preset": preset,
+        "--group-size": group_size,
+        "--gamma": gamma,
+        "--steps": steps,
+        "--seed": seed,
+        "--learning-rate": learning_rate,
+        "--weight-decay": weight_decay,
+        "--optimizer": optimizer,
+        "--surrogate": surrogate,
+        "--advantage-scale": advantage_scale,
+        "--weight": weight,
+        "--success-estimate": success_estimate,
+        "--actions": actions,
+        "--correct": correct,
+        "--record-every": record_every,
+    }
+    settings = {"engine": engine, "device": device, "out": out, "workers": workers, "scheduler": scheduler}
+    request = sweep_request(lists, fields or [], seeds, settings, config)
+    how: dict[str, Any] = {name: getattr(request, name) for name in ("engine", "device", "workers")}
+    how["overwrite"] = overwrite
+    if dry_run:
+        plan = plan_sweep(request.configs, request.out, **how)
+        print(json.dumps(asdict(plan), indent=2) if as_json else plan)
+        return
+    with scheduler_executor(request.scheduler) if request.scheduler else nullcontext() as executor:
+        table = run_sweep(request.configs, request.out, **how, executor=executor, progress=not quiet)
+    if others := request.computed_otherwise(table):
+        print(
+            f"fgrpo: {others} runs were stored before, computed otherwise: --overwrite computes them again",
+            file=sys.stderr,
+        )
+    if as_json:
+        print(json.dumps(sweep_status(request.out).to_dict(), indent=2))
+    elif not quiet:
+        print(sweep_status(request.out))
 
 
 @app.command()
-def zone(
-    steps: Annotated[
-        str, typer.Option("--steps", metavar="T,T,...", help="Numbers of updates, recorded ones.")
-    ] = "1000",
+def status(
+    folder: Annotated[Path | None, typer.Argument(metavar="[DIR]", help="The same as --out.")] = None,
     out: Out = Path("results"),
     as_json: Json = False,
-    quiet: Quiet = False,
 ) -> None:
-    """Say where the collapse zone of the sweep in --out lies, by setting and number of updates.
+    """Say how far the sweep last asked for is, what computed it, and the final values so far; also while it runs.
 
-    The zone: group sizes whose mean M_ret over the seeds is below 1/2. Writes zone.png, .pdf and .csv into --out.
-    Example: fgrpo sweep run --config docs/studies/zone.yaml --out results/zone,
-    then fgrpo sweep zone --steps 1000,2000,4000 --out results/zone
+    M_ret (retained_mass) and Q_pos (correct_mass) are means over seeds. Example: fgrpo sweep status results/small
     """
-    from fgrpo.simulate.zones import zone_text
-    from fgrpo.studies import zone as run
+    from fgrpo.simulate.status import sweep_status
 
-    table, written = run(out, list_of(int, "--steps", steps))
-    _show(table, zone_text, written, as_json=as_json, quiet=quiet)
-
-
-def _show(
-    table: "DataFrame", text: Callable[["DataFrame"], str], written: list[Path], *, as_json: bool, quiet: bool
-) -> None:
-    if as_json:
-        print(table.to_json(orient="records", indent=2, double_precision=15))
-        return
-    print(text(table))
-    if not quiet:
-        print("\n".join(["", *map(str, written)]))
+    found = sweep_status(folder or out)
+    print(json.dumps(found.to_dict(), indent=2, allow_nan=False) if as_json else found)
