@@ -91,8 +91,8 @@ def comparison_arms(
         changes: Other fields, the same for all arms.
 
     Raises:
-        ValueError: If no gamma or one that is not above 0 is given, there are fewer than two seeds, a field is unknown, or
-            a value is invalid.
+        ValueError: If no gamma or one that is not above 0 is given, there are fewer than two seeds, a field is
+            unknown, or a value is invalid.
     """
     gammas, sizes, seeds = tuple(gammas), tuple(group_sizes), enough_seeds(seeds)
     if not gammas or not all(gamma > 0 for gamma in gammas):

@@ -8,6 +8,7 @@ import pytest
 
 from fgrpo.cli import main
 from fgrpo.simulate import paper_sweep, run_sweep
+from fgrpo.simulate.readings import SENTENCES
 
 COMPARE = ("sweep", "compare", "--group-size", "2,4", "--gamma", "1", "--seeds", "2", "--steps", "4", "--workers", "1")
 READINGS = (
@@ -52,7 +53,7 @@ def test_compare_runs_prints_and_draws(capsys: pytest.CaptureFixture[str], tmp_p
 def test_readings_run_print_and_draw(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     out = ("--out", str(tmp_path))
     text = answer(capsys, *READINGS, *out)
-    assert text.split("\n")[0].split() == ["reading", *"N = 2 N = 4 N = 8".split(), "S1", "S2", "S3", "S4"]
+    assert text.split("\n")[0].split() == ["reading", *(word for n in "248" for word in ("N", "=", n)), *SENTENCES]
     assert text.split("\n")[2].startswith("figure_matching")
     assert text.split("\n")[3].startswith("p, Adam")
     assert (tmp_path / "readings.png").is_file()
@@ -80,7 +81,7 @@ def test_zone_reads_the_sweep_in_the_folder(capsys: pytest.CaptureFixture[str], 
         (("compare", "--gamma", "x"), "--gamma must be numbers separated by commas"),
         (("compare", "--group-size", "2.5"), "--group-size must be whole numbers"),
         (("compare", "--preset", "figure"), "did you mean 'figure_matching'"),
-        (("compare", "--success-estimate", "emp"), "did you mean 'empirical'"),
+        (("compare", "--success-estimate", "empiric"), "did you mean 'empirical'"),
         (("compare", "--seeds", "1"), "an interval needs at least 2 seeds, got 1"),
         (("compare", "--seeds", "0"), "an interval needs at least 2 seeds, got 0"),
         (("readings", "--reading", "ratio"), "reading must be one of"),

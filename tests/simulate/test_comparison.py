@@ -17,9 +17,9 @@ from fgrpo.simulate.comparison import (
     LOW_LEARNING_RATE,
     Arm,
     at_level,
+    compare_arms,
     comparison_arms,
     comparison_text,
-    compare_arms,
     start_kl,
 )
 from fgrpo.simulate.policy import initial_logits, softmax
@@ -215,7 +215,7 @@ def test_text_has_a_line_per_arm_and_marks_what_differs() -> None:
 
 
 def test_constant_scale_is_nothing_to_adam_and_a_smaller_step_to_sgd(tmp_path) -> None:
-    """By law: of 8 seeds each, the 95 % interval of a null difference misses 0 with probability .05; seeds are fixed."""
+    """By law: the 95 % interval of a null difference misses 0 with probability .05 over seeds; they are fixed."""
     gains = {}
     for optimizer, rate in (("adam", 0.05), ("sgd", 2.0)):
         arms = comparison_arms(
