@@ -8,6 +8,7 @@ lower rows and above it in the first one has only made smaller steps.
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
+from matplotlib.ticker import MaxNLocator
 from pandas import DataFrame
 
 from fgrpo.figures.style import (
@@ -68,6 +69,8 @@ def plot_matched(table: DataFrame, group_size: int, progress: str, ax: Axes | No
     label, scale = _AXES[progress]
     ax.set_xscale(scale)
     ax.set_xlabel(label)
+    if scale == "linear":
+        ax.xaxis.set_major_locator(MaxNLocator(3))
     if scale == "logit":
         ax.set_xticks(_LABELLED_MASSES, [f"{mass:g}" for mass in _LABELLED_MASSES])
         ax.set_xticks([], minor=True)

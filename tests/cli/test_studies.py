@@ -1,6 +1,7 @@
 """fgrpo sweep compare, readings, zone: small runs from the command line, resumed, refused in one line."""
 
 import json
+import re
 from pathlib import Path
 
 import pandas as pd
@@ -8,6 +9,7 @@ import pytest
 
 from fgrpo.cli import main
 from fgrpo.simulate import paper_sweep, run_sweep
+from fgrpo.simulate.grid import read_grid
 from fgrpo.simulate.readings import SENTENCES
 
 COMPARE = ("sweep", "compare", "--group-size", "2,4", "--gamma", "1", "--seeds", "2", "--steps", "4", "--workers", "1")
@@ -96,3 +98,22 @@ def test_bad_input_is_one_line(
 ) -> None:
     assert words in complaint(capsys, "sweep", *arguments, "--out", str(tmp_path))
     assert not list(tmp_path.glob("*"))  # said before anything is run
+
+
+STUDIES = sorted((Path(__file__).parents[2] / "docs" / "studies").glob("*.yaml"))
+
+
+@pytest.mark.parametrize("path", STUDIES, ids=lambda path: path.stem)
+def test_stored_studies_can_be_run_as_they_say(capsys: pytest.CaptureFixture[str], tmp_path: Path, path: Path) -> None:
+    run, zone = re.findall(r"^# fgrpo (.*)$", path.read_text(), flags=re.M)
+    asked = [str(path) if word == f"docs/studies/{path.name}" else word for word in run.split()]
+    folder = asked[asked.index("--out") + 1]
+    asked[asked.index("--out") + 1] = str(tmp_path)
+    plan = json.loads(answer(capsys, *asked, "--dry-run", "--json"))
+    assert plan["runs"] >= 32
+    # the zone is asked for where the sweep lies, at steps that are recorded
+    assert zone.split()[zone.split().index("--out") + 1] == folder
+    values, _ = read_grid(path, ())
+    steps = zone.split()[zone.split().index("--steps") + 1].split(",")
+    assert all(int(step) % values["record_every"] == 0 for step in steps)
+    assert int(steps[-1]) == values["steps"]
