@@ -138,10 +138,10 @@ def _styles(table: DataFrame) -> dict[str, dict[str, str]]:
     estimates = list(dict.fromkeys(arms.loc[arms["kind"] == "focal", "success_estimate"]))
     markers = dict(zip(estimates, (".", "s", "^", "D"), strict=False))
     styles = {}
-    for row in arms.itertuples():
-        line, marker = _LINES[str(row.kind)]
-        if row.kind == "focal":
-            marker = markers[row.success_estimate]
-        colour = BLACK if row.kind == "baseline" else _COLOURS[gammas.index(row.gamma) % len(_COLOURS)]
-        styles[str(row.arm)] = {"color": colour, "linestyle": line, "marker": marker}
+    for row in arms.to_dict("records"):
+        line, marker = _LINES[row["kind"]]
+        if row["kind"] == "focal":
+            marker = markers[row["success_estimate"]]
+        colour = BLACK if row["kind"] == "baseline" else _COLOURS[gammas.index(row["gamma"]) % len(_COLOURS)]
+        styles[row["arm"]] = {"color": colour, "linestyle": line, "marker": marker}
     return styles

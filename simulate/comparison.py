@@ -207,7 +207,7 @@ def compare_arms(
     """
     import pandas as pd
 
-    runs = {run_id: rows.sort_values("step") for run_id, rows in results.groupby("run_id")}
+    runs = {str(run_id): rows.sort_values("step") for run_id, rows in results.groupby("run_id")}
     rows: list[dict[str, Any]] = []
     for size in dict.fromkeys(run.group_size for run in arms[0].runs):
         curves = [[_curve(runs, run) for run in arm.runs if run.group_size == size] for arm in arms]
@@ -281,7 +281,7 @@ def comparison_text(table: "pd.DataFrame", outcome: str = "retained_mass") -> st
     reached = shown.groupby(["group_size", "progress", "level"])["reached"].transform("max")
     blocks = []
     for (size, progress), rows in shown[reached > 0].groupby(["group_size", "progress"], sort=False):
-        cells = {(row.arm, row.level): _cell(row) for row in rows.itertuples()}
+        cells = {(row["arm"], row["level"]): _cell(row) for row in rows.to_dict("records")}
         levels, labels = rows["level"].unique(), rows["arm"].unique()
         width = max(map(len, labels))
         lines = [f"N = {size}: {outcome} at matched {progress}"]
@@ -291,10 +291,10 @@ def comparison_text(table: "pd.DataFrame", outcome: str = "retained_mass") -> st
     return "\n\n".join(blocks)
 
 
-def _cell(row: Any) -> str:
-    if row.reached < row.seeds:
-        return f"reached {row.reached}/{row.seeds}"
-    if row.kind == BASELINE or math.isnan(row.gain):
-        return f"{row.mean:.3f}"
-    star = "" if row.gain_low <= 0 <= row.gain_high else "*"
-    return f"{row.mean:.3f} ({row.gain:+.3f}±{(row.gain_high - row.gain_low) / 2:.3f}){star}"
+def _cell(row: Mapping[Any, Any]) -> str:
+    if row["reached"] < row["seeds"]:
+        return f"reached {row['reached']}/{row['seeds']}"
+    if row["kind"] == BASELINE or math.isnan(row["gain"]):
+        return f"{row['mean']:.3f}"
+    star = "" if row["gain_low"] <= 0 <= row["gain_high"] else "*"
+    return f"{row['mean']:.3f} ({row['gain']:+.3f}±{(row['gain_high'] - row['gain_low']) / 2:.3f}){star}"

@@ -149,8 +149,9 @@ def readings_text(table: "pd.DataFrame") -> str:
     ]
     for name, rows in table.groupby("reading", sort=False):
         cells = [
-            f"{row.retained_mass:5.3f}±{(row.retained_high - row.retained_low) / 2:5.3f} {row.correct_mass:7.4f}"
-            for row in rows.sort_values("group_size").itertuples()
+            f"{row['retained_mass']:5.3f}±{(row['retained_high'] - row['retained_low']) / 2:5.3f} "
+            f"{row['correct_mass']:7.4f}"
+            for row in rows.sort_values("group_size").to_dict("records")
         ]
         verdicts = "  ".join("y" if rows[sentence].iloc[0] else "n" for sentence in SENTENCES)
         lines.append(f"{name:<{width}}  " + "  ".join(cells) + f"   {verdicts}")

@@ -88,9 +88,9 @@ def zone_text(table: "pd.DataFrame") -> str:
             + (f", uncertain N = {words(uncertain)}" if uncertain.any() else "")
         ]
         lines += [
-            f"  N = {row.group_size:>7}  M_ret {row.retained_mass:.3f} [{row.retained_low:.3f}, "
-            f"{row.retained_high:.3f}]  Q_pos {row.correct_mass:.4f}"
-            for row in rows.itertuples()
+            f"  N = {row['group_size']:>7}  M_ret {row['retained_mass']:.3f} [{row['retained_low']:.3f}, "
+            f"{row['retained_high']:.3f}]  Q_pos {row['correct_mass']:.4f}"
+            for row in rows.to_dict("records")
         ]
         blocks.append("\n".join(lines))
     return "\n\n".join(blocks)
