@@ -5,6 +5,8 @@ seeds at the levels that all seeds of an arm reach; bars are 95 % intervals. An 
 lower rows and above it in the first one has only made smaller steps.
 """
 
+from typing import Any
+
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
@@ -131,7 +133,7 @@ def _shown_sizes(table: DataFrame) -> list[int]:
     return [sizes[round(place * (len(sizes) - 1) / (_LARGEST_PAGE - 1))] for place in range(_LARGEST_PAGE)]
 
 
-def _styles(table: DataFrame) -> dict[str, dict[str, str]]:
+def _styles(table: DataFrame) -> dict[str, dict[str, Any]]:
     """Colour by gamma, line and marker by kind; of several success estimates, by estimate."""
     arms = table.drop_duplicates("arm")
     gammas = sorted({float(gamma) for gamma in arms.loc[arms["kind"] != "baseline", "gamma"]})

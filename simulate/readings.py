@@ -98,17 +98,17 @@ def readings_table(results: "pd.DataFrame", plan: Mapping[str, Iterable[RunConfi
                 "pass the results of run_sweep"
             )
         _refuse_few_sizes(runs["group_size"].nunique())
-        of_reading = [_at_group_size(size, of_size) for size, of_size in runs.groupby("group_size")]
+        of_reading = [_at_group_size(of_size) for _, of_size in runs.groupby("group_size")]
         judged = _judge(of_reading, float(runs.loc[runs["step"] == 0, "correct_mass"].iloc[0]))
         rows += [{"reading": name, **row, **judged} for row in of_reading]
     return pd.DataFrame(rows)
 
 
-def _at_group_size(size: int, runs: "pd.DataFrame") -> dict[str, Any]:
+def _at_group_size(runs: "pd.DataFrame") -> dict[str, Any]:
     final = final_rows(runs)
     retained, correct = mean_interval(final["retained_mass"]), mean_interval(final["correct_mass"])
     return {
-        "group_size": size,
+        "group_size": int(runs["group_size"].iloc[0]),
         "retained_mass": retained.mean,
         "retained_low": retained.low,
         "retained_high": retained.high,
