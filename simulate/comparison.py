@@ -198,8 +198,8 @@ def compare_arms(
     Returns:
         A row per group_size, progress (its name), level, outcome (its name) and arm (kind, gamma, success_estimate):
         seeds, reached (of them), step (mean number of updates at the level), mean, low, high (`mean_interval`), gain,
-        gain_low, gain_high (`difference_interval` to the baseline). All but the counts are NaN where a seed of the arm,
-        or for the gain of the baseline, does not reach the level.
+        gain_low, gain_high (`difference_interval` to the baseline, NaN of itself). All but the counts are NaN where a
+        seed of the arm, or for the gain of the baseline, does not reach the level.
 
     Raises:
         ValueError: If a run is missing, there are fewer than two seeds, or the KL of the start cannot be had (see
@@ -247,7 +247,8 @@ def _at_one_level(
         values = np.array([at_level(curve[progress], curve[outcome], level) for curve in of_arm])
         steps = np.array([at_level(curve[progress], curve["step"], level) for curve in of_arm])
         # NaN, and not the mean of those that got there, where a seed did not: NaN in, NaN out
-        mean, gain = mean_interval(values), difference_interval(values, of_baseline)
+        mean = mean_interval(values)
+        gain = difference_interval(math.nan * values if arm is arms[0] else values, of_baseline)
         rows.append(
             {
                 "group_size": size,
@@ -294,7 +295,7 @@ def comparison_text(table: "pd.DataFrame", outcome: str = "retained_mass") -> st
 def _cell(row: Mapping[Any, Any]) -> str:
     if row["reached"] < row["seeds"]:
         return f"reached {row['reached']}/{row['seeds']}"
-    if row["kind"] == BASELINE or math.isnan(row["gain"]):
+    if math.isnan(row["gain"]):
         return f"{row['mean']:.3f}"
     star = "" if row["gain_low"] <= 0 <= row["gain_high"] else "*"
     return f"{row['mean']:.3f} ({row['gain']:+.3f}±{(row['gain_high'] - row['gain_low']) / 2:.3f}){star}"

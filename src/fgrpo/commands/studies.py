@@ -18,12 +18,12 @@ Seeds = Annotated[int, typer.Option("--seeds", metavar="K", help="Seeds 0 to K -
 def compare(
     group_size: Annotated[
         str, typer.Option("--group-size", metavar="N,N,...", help="Arms are compared within each.")
-    ] = "64,512,8192,32768",
+    ] = "64,512,8192",
     gamma: Annotated[
         str, typer.Option("--gamma", metavar="G,G,...", help="Focal exponents above 0; the baseline has none.")
     ] = "0.1,0.25,0.5,1,1.5,2,4",
     seeds: Seeds = 8,
-    steps: Annotated[int, typer.Option("--steps", metavar="T", help="Updates of each run.")] = 1000,
+    steps: Annotated[int, typer.Option("--steps", metavar="T", help="Updates of each run.")] = 2000,
     preset: Preset = "figure_matching",
     learning_rate: Annotated[
         float | None, typer.Option("--learning-rate", metavar="ETA", help="Default: the preset's.")
