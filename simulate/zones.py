@@ -3,6 +3,7 @@
 A run of T steps repeats the first steps of every longer one, so that one run answers for all T up to its own.
 """
 
+import math
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
@@ -28,7 +29,8 @@ def zone_table(results: "pd.DataFrame", steps: Iterable[int]) -> "pd.DataFrame":
     Returns:
         A row per setting (`varied_settings`), step and group_size, sorted by them: retained_mass, retained_low,
         retained_high (`mean_interval`), smallest_retained_mass and largest_retained_mass of a seed, correct_mass
-        (mean), seeds, and in_zone: whether the mean retained mass is below 1/2.
+        (mean), seeds, in_zone: whether the mean retained mass is below 1/2, and collapse_step: median over the seeds of
+        the first record up to `step` at which a seed's retained mass is below 1/2, NaN if half of them have none.
 
     Raises:
         ValueError: If no step is asked for or one was not recorded, or a setting has fewer than two seeds.
@@ -36,14 +38,17 @@ def zone_table(results: "pd.DataFrame", steps: Iterable[int]) -> "pd.DataFrame":
     import pandas as pd
 
     setting = varied_settings(results)
+    distinct = results.drop_duplicates([*setting, "group_size", "seed", "step"])
     rows = []
     for step in steps:
-        at_step = results[results["step"] == step].drop_duplicates([*setting, "group_size", "seed"])
+        until, at_step = (distinct[chosen] for chosen in (distinct["step"] <= step, distinct["step"] == step))
         if at_step.empty:
             raise ValueError(
                 f"steps must be recorded ones, got {step}: pass multiples of {results['record_every'].iloc[0]} up to "
                 f"{results['steps'].max()}"
             )
+        collapsed = until[until["retained_mass"] < COLLAPSE_LEVEL].groupby([*setting, "group_size", "seed"])["step"]
+        first_below = collapsed.min()
         for values, runs in at_step.groupby([*setting, "group_size"]):
             retained = mean_interval(runs["retained_mass"])
             rows.append(
@@ -58,6 +63,7 @@ def zone_table(results: "pd.DataFrame", steps: Iterable[int]) -> "pd.DataFrame":
                     "correct_mass": runs["correct_mass"].mean(),
                     "seeds": len(runs),
                     "in_zone": retained.mean < COLLAPSE_LEVEL,
+                    "collapse_step": _median_or_nan(first_below, [(*values, seed) for seed in runs["seed"]]),
                 }
             )
     if not rows:
@@ -67,8 +73,14 @@ def zone_table(results: "pd.DataFrame", steps: Iterable[int]) -> "pd.DataFrame":
     return table[[*order, *table.columns.difference(order, sort=False)]].sort_values(order, ignore_index=True)
 
 
+def _median_or_nan(first_below: "pd.Series[int]", runs: list[tuple[object, ...]]) -> float:
+    """Median over runs, those without an entry counted as later than all others."""
+    median = first_below.reindex(runs).fillna(math.inf).median()
+    return float(median) if math.isfinite(median) else math.nan
+
+
 def zone_text(table: "pd.DataFrame") -> str:
-    """The table as text: for each setting and T the zone, then M_ret [interval] and Q_pos by group size.
+    """The table as text: for each setting and T the zone, then M_ret [interval], Q_pos, collapse step by group size.
 
     A group size is in the zone by the mean of its seeds; those whose interval contains 1/2 follow as uncertain.
     """
@@ -90,6 +102,7 @@ def zone_text(table: "pd.DataFrame") -> str:
         lines += [
             f"  N = {row['group_size']:>7}  M_ret {row['retained_mass']:.3f} [{row['retained_low']:.3f}, "
             f"{row['retained_high']:.3f}]  Q_pos {row['correct_mass']:.4f}"
+            + ("" if math.isnan(row["collapse_step"]) else f"  collapsed at {row['collapse_step']:g}")
             for row in rows.to_dict("records")
         ]
         blocks.append("\n".join(lines))

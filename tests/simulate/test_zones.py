@@ -53,6 +53,12 @@ def test_table_is_the_mean_over_seeds_at_each_setting(results: pd.DataFrame) -> 
         assert row.in_zone == (np.mean(of_seeds) < 0.5)
         assert row.correct_mass == pytest.approx(0.63 + step / 10_000)
         assert row.seeds == SEEDS
+        below = [
+            min((at for at in (1000, 2000) if at <= step and kept(rate, size, at, seed) < 0.5), default=np.inf)
+            for seed in range(SEEDS)
+        ]
+        np.testing.assert_equal(row.collapse_step, np.median(below) if np.median(below) < np.inf else np.nan)
+    assert set(table["collapse_step"].dropna()) == {1000.0}
     assert table["in_zone"].any()
     assert not table["in_zone"].all()
 
@@ -74,6 +80,16 @@ def test_text_names_the_zone_and_what_is_uncertain(results: pd.DataFrame) -> Non
     chosen = (near["group_size"] == 2) & (near["seed"] == 0)
     near.loc[chosen, "retained_mass"] = 0.0
     assert "learning rate 0.01, T 1000: zone N = none, uncertain N = 2" in zone_text(zone_table(near, (1000,)))
+
+
+def test_collapse_step_is_the_median_of_the_seeds(results: pd.DataFrame) -> None:
+    made = results[(results["learning_rate"] == 0.01) & (results["group_size"] == 2)].assign(retained_mass=0.9)
+    made.loc[(made["seed"] == 0) & (made["step"] >= 1000), "retained_mass"] = 0.1
+    assert np.isnan(zone_table(made, (2000,))["collapse_step"].iloc[0])  # one of three
+    made.loc[(made["seed"] == 2) & (made["step"] == 2000), "retained_mass"] = 0.1
+    table = zone_table(made, (1000, 2000))
+    np.testing.assert_equal(table["collapse_step"].to_numpy(), [np.nan, 2000.0])
+    assert zone_text(table).splitlines()[-1].endswith("collapsed at 2000")
 
 
 def test_one_setting_needs_no_name(results: pd.DataFrame) -> None:
