@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fgrpo.simulate._checks import known_name
 from fgrpo.simulate.config import RunConfig
 from fgrpo.simulate.intervals import difference_interval, enough_seeds, mean_interval
 from fgrpo.simulate.policy_config import PolicyClass, PolicyConfig
@@ -118,6 +119,16 @@ def comparison_arms(
     ]
 
 
+def against(arms: Sequence[Arm], label: str) -> list[Arm]:
+    """The arms with another one first, to which `compare_arms` then compares the rest.
+
+    Raises:
+        ValueError: If no arm has this label.
+    """
+    known_name("arm", label, [arm.label for arm in arms])
+    return sorted(arms, key=lambda arm: arm.label != label)
+
+
 def start_kl(
     policy: PolicyConfig, entropy: FloatArray, correct_mass: FloatArray, anchor_mass: FloatArray
 ) -> FloatArray:
@@ -191,15 +202,15 @@ def compare_arms(
 
     Args:
         results: Tidy results that hold all runs of the arms, one row per run and recorded step.
-        arms: The baseline first.
+        arms: What the others are compared to first, as `comparison_arms` and `against` have it.
         levels: Levels of correct_mass and start_kl.
         rollout_shares: Levels of the rollouts as shares of the longest run's.
 
     Returns:
         A row per group_size, progress (its name), level, outcome (its name) and arm (kind, gamma, success_estimate):
         seeds, reached (of them), step (mean number of updates at the level), mean, low, high (`mean_interval`), gain,
-        gain_low, gain_high (`difference_interval` to the baseline, NaN of itself). All but the counts are NaN where a
-        seed of the arm, or for the gain of the baseline, does not reach the level.
+        gain_low, gain_high (`difference_interval` to the first arm, NaN of itself). All but the counts are NaN where a
+        seed of the arm, or for the gain of the first one, does not reach the level.
 
     Raises:
         ValueError: If a run is missing, there are fewer than two seeds, or the KL of the start cannot be had (see
@@ -242,13 +253,13 @@ def _at_one_level(
     outcome: str,
 ) -> list[dict[str, Any]]:
     rows = []
-    of_baseline = np.array([at_level(curve[progress], curve[outcome], level) for curve in curves[0]])
+    of_first = np.array([at_level(curve[progress], curve[outcome], level) for curve in curves[0]])
     for arm, of_arm in zip(arms, curves, strict=True):
         values = np.array([at_level(curve[progress], curve[outcome], level) for curve in of_arm])
         steps = np.array([at_level(curve[progress], curve["step"], level) for curve in of_arm])
         # NaN, and not the mean of those that got there, where a seed did not: NaN in, NaN out
         mean = mean_interval(values)
-        gain = difference_interval(math.nan * values if arm is arms[0] else values, of_baseline)
+        gain = difference_interval(math.nan * values if arm is arms[0] else values, of_first)
         rows.append(
             {
                 "group_size": size,
@@ -274,7 +285,7 @@ def _at_one_level(
 def comparison_text(table: "pd.DataFrame", outcome: str = "retained_mass") -> str:
     """The table as text: a block per group size and progress, a line per arm, a column per level.
 
-    A cell is the mean and, in brackets, its difference to the baseline with half the length of its 95 % interval, a
+    A cell is the mean and, in brackets, its difference to the first arm with half the length of its 95 % interval, a
     star where that interval excludes 0; where not all seeds reach the level, how many do. Levels that no arm reaches
     are left out.
     """

@@ -16,6 +16,7 @@ from fgrpo.simulate.comparison import (
     FOCAL,
     LOW_LEARNING_RATE,
     Arm,
+    against,
     at_level,
     compare_arms,
     comparison_arms,
@@ -185,6 +186,17 @@ def test_an_arm_that_really_keeps_more_gains_at_equal_progress() -> None:
     # the order of rows means nothing
     shuffled = compare_arms(results.sample(frac=1, random_state=0), arms, levels={"correct_mass": (0.7,)})
     pd.testing.assert_frame_equal(shuffled, table)
+
+
+def test_arms_can_be_compared_to_another_than_the_baseline() -> None:
+    results, arms = known_arms(fast=0.9, slow=0.45, kept=0.6)
+    turned = against(arms, "focal 1")
+    assert turned == arms[::-1]
+    table = compare_arms(results, turned, levels={"correct_mass": (0.7,)})
+    assert select(table, "correct_mass", 0.7, BASELINE)["gain"] == pytest.approx(-0.25 * 0.4)
+    assert math.isnan(select(table, "correct_mass", 0.7, FOCAL)["gain"])
+    with pytest.raises(ValueError, match="arm must be one of 'baseline', 'focal 1', got 'focal 2': did you mean"):
+        against(arms, "focal 2")
 
 
 def test_level_that_some_seeds_reach_has_no_mean() -> None:

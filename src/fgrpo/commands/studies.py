@@ -31,6 +31,9 @@ def compare(
     success_estimate: Annotated[
         str, typer.Option("--success-estimate", metavar="NAME,...", help="What the focal weights see, an arm for each.")
     ] = "empirical",
+    against: Annotated[
+        str, typer.Option("--against", metavar="ARM", help="Arm to which the others are compared.")
+    ] = "baseline",
     record_every: Annotated[int, typer.Option("--record-every", metavar="K", help="Steps between two records.")] = 10,
     out: Out = Path("results/compare"),
     workers: Workers = None,
@@ -43,6 +46,7 @@ def compare(
     comparison.png, .pdf and .csv there, and prints retained mass with 95 % intervals over seeds (the CSV and --json
     also have the entropy within the correct actions). Example: fgrpo sweep compare --group-size 512 --gamma 0.5,1
     """
+    from fgrpo.simulate.comparison import against as arms_against
     from fgrpo.simulate.comparison import comparison_arms, comparison_text
     from fgrpo.studies import compare as run
 
@@ -57,7 +61,7 @@ def compare(
         record_every=record_every,
         **changes,
     )
-    table, written = run(arms, out, workers=workers, progress=not quiet)
+    table, written = run(arms_against(arms, against), out, workers=workers, progress=not quiet)
     _show(table, comparison_text, written, as_json=as_json, quiet=quiet)
 
 
