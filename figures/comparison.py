@@ -114,11 +114,11 @@ def comparison_alt_text(table: DataFrame) -> str:
         "no level of correct mass is reached by all seeds of both"
         if at_correct_mass.empty
         else f"at equal correct mass the focal weights retain between {at_correct_mass['gain'].min():+.2f} and "
-        f"{at_correct_mass['gain'].max():+.2f} of the initial correct mass more than no weight"
+        f"{at_correct_mass['gain'].max():+.2f} of the initial correct mass more than the arm {rows['arm'].iloc[0]}"
     )
     return (
         f"Retained mass at matched rollouts, correct mass and KL to the start for group sizes {sizes}, with focal "
-        f"weights, lower learning rates and no weight: {found}."
+        f"weights, lower learning rates and neither: {found}."
     )
 
 

@@ -98,7 +98,7 @@ def test_of_many_group_sizes_four_are_drawn_the_ends_among_them() -> None:
 def test_comparison_in_a_sentence() -> None:
     text = comparison_alt_text(comparison())
     assert "for group sizes 8, 512" in text
-    assert "retain between +0.02 and +0.04" in text
+    assert "retain between +0.02 and +0.04 of the initial correct mass more than the arm baseline" in text
     nothing = comparison()
     nothing.loc[nothing["kind"] == "focal", "gain"] = np.nan
     assert "no level of correct mass is reached by all seeds of both" in comparison_alt_text(nothing)
