@@ -20,21 +20,18 @@ def progress_bar(costs: Iterable[float], shown: bool) -> Generator[Callable[[flo
     # disable=None: silent when stderr is no terminal; smoothing=0: the remaining time is by the mean rate
     with tqdm(
         total=math.fsum(of_runs),
-        bar_format="{percentage:3.0f}%|{bar}| {desc}{elapsed}<{remaining}",
+        bar_format="{percentage:3.0f}%|{bar}| {desc}, {elapsed}<{remaining}",
         smoothing=0,
         disable=None if shown else True,
     ) as bar:
-
-        def show(elapsed: float) -> None:
-            rate = f"{finished / elapsed:.3g}" if elapsed > 0 else "?"
-            bar.set_description_str(f"{finished}/{len(of_runs)} runs, {rate} run/s, ", refresh=False)
+        bar.set_description_str(f"0/{len(of_runs)} runs")
 
         def update(cost: float) -> None:
             nonlocal finished
             finished += 1
             if not bar.disable:
-                show(bar.format_dict["elapsed"])
+                rate = finished / max(bar.format_dict["elapsed"], 1e-9)
+                bar.set_description_str(f"{finished}/{len(of_runs)} runs, {rate:.3g} run/s", refresh=False)
                 bar.update(cost)
 
-        show(0)
         yield update

@@ -34,8 +34,8 @@ def scheduler_executor(address: str, *, seconds: float = SECONDS_TO_ANSWER) -> G
     from distributed import Client
     from distributed.scheduler import KilledWorker
 
-    # what it logs about a connection that is lost stands in the error
-    logging.getLogger("distributed").setLevel(logging.CRITICAL)
+    # what it logs about a lost connection stands in the error
+    logging.getLogger("distributed.client").setLevel(logging.CRITICAL)
     try:
         # a client that finds nobody would go on trying when the program ends
         asyncio.run(asyncio.wait_for(_identity(address), seconds))

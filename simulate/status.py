@@ -89,7 +89,7 @@ def sweep_status(folder: str | os.PathLike[str]) -> SweepStatus:
             missing.append(config)
             continue
         try:
-            frame, _ = read_run(path)
+            frame = read_run(path, config)
         except ValueError:
             damaged.append(path)
             continue

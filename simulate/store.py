@@ -118,7 +118,7 @@ class ResultsFolder:
         path = self.path(config)
         if not path.exists():
             return False
-        self._verified[config] = read_run(path)[0]
+        self._verified[config] = read_run(path, config)
         return True
 
     def keep_plan(self, configs: Iterable[RunConfig]) -> None:
@@ -166,7 +166,8 @@ class ResultsFolder:
         import pyarrow as pa
 
         frames = [
-            self._verified[config] if config in self._verified else read_run(self.path(config))[0] for config in configs
+            self._verified[config] if config in self._verified else read_run(self.path(config), config)
+            for config in configs
         ]
         sweep: pd.DataFrame = pd.concat(frames, ignore_index=True)
         write_table(pa.Table.from_pandas(sweep, preserve_index=False), self.folder / SWEEP)
@@ -243,7 +244,7 @@ def _read(path: Path) -> "tuple[pd.DataFrame, dict[bytes, bytes]]":
     try:
         # half the time of read_table
         table = pq.ParquetFile(path, page_checksum_verification=True).read(use_threads=False)
-        frame, metadata = table.to_pandas(), table.schema.metadata
+        frame, metadata = table.to_pandas(use_threads=False), table.schema.metadata
         if metadata[_DIGEST].decode() != _digest(frame, metadata):
             raise ValueError("a changed file that is still parquet")
     except Exception:  # pyarrow and pandas raise almost anything, depending on where the damage is
@@ -272,23 +273,25 @@ def _digest(frame: "pd.DataFrame", metadata: dict[bytes, bytes]) -> str:
     return digest.hexdigest()
 
 
-def read_run(path: Path) -> "tuple[pd.DataFrame, dict[bytes, bytes]]":
-    """A finished run's table and metadata.
+def read_run(path: Path, config: RunConfig) -> "pd.DataFrame":
+    """The table of the finished run that the file shall hold.
 
     Raises:
         ValueError: If the file is damaged or holds another run.
     """
     frame, metadata = _read(path)
-    try:
-        stored = RunConfig.from_json(metadata.get(b"fgrpo.config", b"").decode()).run_id
-    except ValueError:
-        stored = "no readable configuration"
-    if stored != path.stem:
-        raise ValueError(
-            f"a run's file must hold the configuration that its name says, got {stored} in {path}: "
-            "delete it and run the sweep again, which computes only what is missing"
-        )
-    return frame, metadata
+    text = metadata.get(b"fgrpo.config", b"").decode()
+    if text != config.to_json():  # written with other fields, of which the new ones have their defaults, or another run
+        try:
+            stored = RunConfig.from_json(text).run_id
+        except ValueError:
+            stored = "no readable configuration"
+        if stored != config.run_id:
+            raise ValueError(
+                f"a run's file must hold the configuration that its name says, got {stored} in {path}: "
+                "delete it and run the sweep again, which computes only what is missing"
+            )
+    return frame
 
 
 def write_table(table: "pa.Table", path: Path) -> "pd.DataFrame":

@@ -1,5 +1,6 @@
 import dataclasses
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -10,7 +11,9 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from fgrpo.simulate import RunConfig, engines, load_results, paper_sweep, run_sweep, simulate, sweep
+from fgrpo.simulate import RunConfig, engines, load_results, paper_sweep, plan_sweep, run_sweep, simulate, sweep
+from fgrpo.simulate.progress import progress_bar
+from fgrpo.simulate.store import load_plan
 from fgrpo.simulate.sweep import PAPER_GROUP_SIZES, quick_sweep
 from reference.simulation import simulate_or_fail
 
@@ -171,7 +174,94 @@ def test_progress_on_a_terminal_goes_to_stderr_with_a_rate(tmp_path, capsys, mon
     run_sweep(tiny(), tmp_path, workers=1, progress=progress)
     out, err = capsys.readouterr()
     assert out == ""
-    assert ("run/s" in err and "8/8" in err) is shown
+    assert ("run/s" in err and "8/8 runs" in err) is shown
+
+
+def test_the_remaining_time_weighs_each_run_by_its_cost(capsys, monkeypatch):
+    """Of 10 units the first run had 6 in 60 seconds: 40 are left, though two of three runs are."""
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    now = [1000.0]
+    monkeypatch.setattr("tqdm.std.time", lambda: now[0])
+    with progress_bar([1, 6, 3], True) as finished:
+        now[0] += 60
+        finished(6)
+    assert re.search(r" 60%\|.*\| 1/3 runs, 0.0167 run/s, 01:00<00:40", capsys.readouterr().err)
+
+
+def test_a_runs_cost_is_about_its_time():
+    """A sweep's costs are within a factor of 5 of one another's share of the time, by this project's measurements."""
+    microseconds = {2: 2.8, 32: 19, 512: 70, 8192: 220, 131_072: 1150}  # mean over 12,800 and 128,000 actions
+    sparse = engines.ENGINES["sparse"].cost
+    shares = {n: sparse(RunConfig(n)) / time for n, time in microseconds.items()}
+    assert max(shares.values()) / min(shares.values()) < 5
+    for name in ("reference", "torch"):
+        dense = engines.ENGINES[name].cost
+        assert dense(RunConfig(2, steps=2000)) == 2 * dense(RunConfig(2))
+        assert 2 < dense(RunConfig(131_072)) / dense(RunConfig(2)) < 4
+
+
+def test_a_plan_says_what_would_be_computed_and_writes_nothing(tmp_path):
+    plan = plan_sweep(tiny(), tmp_path / "none", workers=2, engine="reference")
+    assert (plan.runs, plan.finished, plan.engines, plan.processes) == (8, 0, {"reference": 8}, 2)
+    each = engines.ENGINES["reference"].bytes_needed(tiny()[-1])
+    assert (plan.bytes_each, plan.bytes_needed) == (each, 2 * each)
+    assert not (tmp_path / "none").exists()
+    run_sweep(tiny()[:3], tmp_path, workers=1)
+    plan = plan_sweep([*tiny(), tiny()[0]], tmp_path, workers=9)
+    assert (plan.runs, plan.finished, plan.processes) == (8, 3, 5)
+    assert plan_sweep(tiny(), tmp_path, overwrite=True).finished == 0
+    nothing = plan_sweep(tiny()[:3], tmp_path)
+    assert (nothing.finished, nothing.engines, nothing.processes, nothing.bytes_needed) == (3, {}, 0, 0)
+    assert str(nothing) == "3 runs, 3 finished, 0 to compute"
+    with pytest.raises(ValueError, match="did you mean 'sparse'"):
+        plan_sweep(tiny(), tmp_path, engine="sparce")
+
+
+def test_the_runs_of_all_workers_must_fit_in_memory(tmp_path, monkeypatch):
+    each = engines.ENGINES["reference"].bytes_needed(tiny()[-1])
+    monkeypatch.setattr(engines, "memory_in_bytes", lambda: int(2.5 * each))
+    monkeypatch.setattr(engines, "available_cores", lambda: 4)
+    assert plan_sweep(tiny(), tmp_path, engine="reference").processes == 2
+    message = r"fit in memory, got 3 workers that need .* GB of .* GB: pass fewer"
+    for use in (plan_sweep, run_sweep):
+        with pytest.raises(ValueError, match=message):
+            use(tiny(), tmp_path, engine="reference", workers=3)
+    assert runs(tmp_path) == []
+
+
+def test_another_engines_runs_are_reused_unless_they_are_to_be_overwritten(tmp_path):
+    first = run_sweep(tiny()[:2], tmp_path, workers=1, engine="reference")
+    mixed = run_sweep(tiny()[:3], tmp_path, workers=1, engine="sparse")
+    assert mixed.drop_duplicates("run_id")["engine"].tolist() == ["reference", "reference", "sparse"]
+    pd.testing.assert_frame_equal(mixed.iloc[: len(first)], first)
+    again = run_sweep(tiny()[:3], tmp_path, workers=1, engine="sparse", overwrite=True)
+    assert set(again["engine"]) == {"sparse"}
+    pd.testing.assert_frame_equal(again, run_sweep(tiny()[:3], tmp_path / "new", workers=1, engine="sparse"))
+
+
+def test_an_overwrite_that_breaks_off_keeps_the_old_runs(tmp_path, monkeypatch):
+    configs = [RunConfig.preset("figure_matching", group_size=8, seed=seed, **TINY) for seed in (0, 13)]
+    before = run_sweep(configs, tmp_path, workers=1, engine="sparse")
+    replace_engine(monkeypatch, simulate_or_fail)
+    with pytest.raises(ArithmeticError):
+        run_sweep(configs, tmp_path, workers=1, engine="reference", overwrite=True)
+    monkeypatch.undo()
+    mixed = run_sweep(configs, tmp_path, workers=1)
+    assert mixed.drop_duplicates("run_id")["engine"].tolist() == ["reference", "sparse"]
+    pd.testing.assert_frame_equal(mixed[mixed["seed"] == 13], before[before["seed"] == 13])
+
+
+def test_the_plan_is_what_was_last_asked_for(tmp_path, monkeypatch):
+    replace_engine(monkeypatch, simulate_or_fail)
+    configs = [RunConfig.preset("figure_matching", group_size=8, seed=seed, **TINY) for seed in (13, 0)]
+    with pytest.raises(ArithmeticError):
+        run_sweep(configs, tmp_path, workers=1, engine="reference")
+    assert load_plan(tmp_path) == configs
+    with pytest.raises(ValueError, match="did you mean"):  # what cannot start is no plan
+        run_sweep(tiny(), tmp_path, engine="sparce")
+    assert load_plan(tmp_path) == configs
+    run_sweep([configs[1], configs[1]], tmp_path, workers=1)
+    assert load_plan(tmp_path) == configs[1:]
 
 
 def children(pid, of_pool=False):
