@@ -48,8 +48,8 @@ def _root(
 
 for command in (paper.reproduce, paper.figure, theory.tail_miss, theory.advise, theory.prove, paper.claims):
     app.command()(command)
-for command in (studies.compare, studies.readings, studies.zone):
-    sweep.app.command()(command)
+for study in (studies.compare, studies.readings, studies.zone):
+    sweep.app.command()(study)
 app.add_typer(sweep.app, name="sweep")
 
 
