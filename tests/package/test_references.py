@@ -42,7 +42,7 @@ def is_used(key: str, fields: dict[str, str], text: str) -> bool:
     return f"[{key}]" in text or fields["title"].replace("{", "").replace("}", "") in text or in_words is not None
 
 
-BIBLIOGRAPHY = entries((ROOT / "references.bib").read_text())
+BIBLIOGRAPHY = entries((ROOT / "src" / "fgrpo" / "data" / "references.bib").read_text())
 
 
 def test_entries_are_complete() -> None:
