@@ -24,8 +24,8 @@ from fgrpo.simulate.sparse.payoffs import LARGEST_TABLE, Payoffs, payoff_table, 
 from fgrpo.simulate.sparse.philox import KeyArray, stream_words
 from fgrpo.simulate.sparse.rows import (
     GREATEST_TOTAL,
-    LEAST_TOTAL,
     LANES,
+    LEAST_TOTAL,
     Extent,
     FloatArray,
     IntArray,

@@ -53,9 +53,7 @@ def record_group(
     centre = 0.0 if rule.small_steps else _centre(rows, extent.end, rule, step, total)
     unsampled, gain, drawn_mass, drawn_gain = _masses_and_gains(rows, 0, extent.correct, rule, step, centre)
     # wrong actions are all in the rest, drawn or not
-    one_mass, one_gain, two_mass, two_gain = _masses_and_gains(
-        rows, extent.first_wrong, extent.end, rule, step, centre
-    )
+    one_mass, one_gain, two_mass, two_gain = _masses_and_gains(rows, extent.first_wrong, extent.end, rule, step, centre)
     wrong_mass = one_mass + two_mass
     leaf_mass, leaf_number = _leaves(rows, extent, start)
     for index in range(found):

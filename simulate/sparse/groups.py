@@ -71,9 +71,7 @@ def cumulate(values: FloatArray, first: int, stride: int) -> Eight:
 
 
 @compiled
-def draw_rows(
-    rows: Rows, end: int, total: float, group_size: int, step: int, key: KeyArray, buffer: FloatArray
-) -> int:
+def draw_rows(rows: Rows, end: int, total: float, group_size: int, step: int, key: KeyArray, buffer: FloatArray) -> int:
     """Draws a group; rows.times says how often each row was drawn.
 
     Args:

@@ -236,7 +236,9 @@ def settle(rows: Rows, extent: Extent, found: int, rule: Rule, step: int, shift:
 @inlined
 def grown(root: float, to_square: float, gradient: float) -> float:
     """The root of root^2 + to_square gradient^2; exact also where the square of a first gradient would underflow."""
-    return math.sqrt(to_square) * abs(gradient) if root == 0.0 else math.sqrt(root**2 + to_square * gradient**2)
+    alone = math.sqrt(to_square) * abs(gradient)
+    both = math.sqrt(root * root + to_square * (gradient * gradient))
+    return both if both > alone else alone
 
 
 @compiled
@@ -289,7 +291,8 @@ def _add_gradients_to_all(
         for lane in range(lanes):
             here = block * stride + lane
             # of one action of the row; a row that holds none any more has no mass either
-            probability = values[here + mass] * per_total / max(values[here + multiplicity], 1.0)
+            actions = values[here + multiplicity]
+            probability = values[here + mass] * per_total / (actions if actions > 1.0 else 1.0)
             gradient = probability * (values[here + working] - softmax_term)
             values[here + working] = 0.0
             values[here + moment] += to_moment * gradient
