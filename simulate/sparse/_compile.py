@@ -110,7 +110,7 @@ def _number_up_to(typing_context: Any, eight: Any, bound: Any) -> Any:
         values = [builder.extract_value(arguments[0], index) for index in range(8)]
         return _number_in(builder, "<=", _vector_of(builder, values), arguments[1])
 
-    return numba.int64(numba.types.UniTuple(numba.float64, 8), numba.float64), generate
+    return numba.int64(eight, numba.float64), generate
 
 
 # cast: the type checker would take the typing context for an argument

@@ -103,7 +103,8 @@ def _centre(rows: Rows, end: int, rule: Rule, step: int, total: float) -> float:
             move = move if values[here + mass] > 0.0 else 0.0
             highest[lane] = move if move > highest[lane] else highest[lane]
     mean: float = sum_of_block(weighted, 0) / total
-    return mean + max(highest.max() - mean - FAR_ABOVE, 0.0)
+    largest: float = highest.max()
+    return mean + max(largest - mean - FAR_ABOVE, 0.0)
 
 
 @compiled

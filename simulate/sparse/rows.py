@@ -217,7 +217,8 @@ def largest_logit(rows: Rows, end: int) -> float:
             here = block * np.uint64(STRIDE) + lane
             z = values[here] if values[here + multiplicity] > 0.0 else -np.inf
             largest[lane] = z if z > largest[lane] else largest[lane]
-    return largest.max()
+    result: float = largest.max()
+    return result
 
 
 @compiled
