@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import typer
 from typer.exceptions import TyperException
 
-from fgrpo.commands import paper, theory
+from fgrpo.commands import evaluate, paper, rare, theory
 
 USER_ERROR = 2
 INTERRUPTED = 130  # what typer returns for Ctrl-C
@@ -48,6 +48,8 @@ def _root(
 
 for command in (paper.reproduce, paper.figure, theory.tail_miss, theory.advise, theory.prove, paper.claims):
     app.command()(command)
+app.add_typer(evaluate.app, name="evaluate")
+app.add_typer(rare.app, name="rare")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
