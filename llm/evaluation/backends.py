@@ -7,13 +7,10 @@ tokens that end a completion.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
+from typing import Any, Literal, NamedTuple, Protocol
 
 from fgrpo.llm.evaluation.models import DTYPES, load_model
 from fgrpo.theory import _validation as check
-
-if TYPE_CHECKING:
-    import torch
 
 BackendName = Literal["transformers", "vllm"]
 

@@ -1,7 +1,7 @@
 """Samples of problems, drawn in parts and judged: what an evaluation counts and a rare-correct probe chooses from.
 
-A part is what is drawn together: one problem, or as many as fit a batch. Its draws depend on the seed, its problems and
-the settings, not on the parts before it, so an interrupted evaluation goes on as if it had never stopped.
+A part is what is drawn together: one problem, or as many as fit a batch. Its draws depend on the seed, the model, its
+problems and the settings, not on the parts before it, so an interrupted evaluation goes on as if it had never stopped.
 """
 
 import hashlib
@@ -35,13 +35,13 @@ def parts_of(problems: Sequence[Problem], samples: int, batch_size: int) -> list
     return [list(problems[i : i + size]) for i in range(0, len(problems), size)]
 
 
-def problem_seed(seed: int, problem: Problem) -> int:
-    """A seed below 2^31 of the draws of a problem, from the seed of all and the problem's identifier."""
-    return int.from_bytes(hashlib.sha256(f"{seed} {problem.id}".encode()).digest()[:4], "big") >> 1
+def problem_seed(stream: str, problem: Problem) -> int:
+    """A seed below 2^31 of the draws of a problem: a digest of the evaluation's stream and the problem's identifier."""
+    return int.from_bytes(hashlib.sha256(f"{stream} {problem.id}".encode()).digest()[:4], "big") >> 1
 
 
 def sample_part(
-    backend: Backend, tokenizer: Any, part: Sequence[Problem], samples: int, seed: int, reward: Reward
+    backend: Backend, tokenizer: Any, part: Sequence[Problem], samples: int, stream: str, reward: Reward
 ) -> list[Sampled]:
     """Draw and judge the samples of a part.
 
@@ -50,7 +50,8 @@ def sample_part(
         tokenizer: The model's.
         part: Its problems.
         samples: Completions of each.
-        seed: Seed of the whole evaluation.
+        stream: Names the stream of random numbers of the whole evaluation: its seed and the model. Two models must not
+            share one, or their draws would go together where a comparison takes them as independent.
         reward: A reward function as TRL calls it; it gets the columns of the data and the completions' tokens too.
 
     Returns:
@@ -62,7 +63,7 @@ def sample_part(
     Source: this project.
     """
     prompts = [encode(tokenizer, problem.prompt) for problem in part]
-    drawn = backend.generate(prompts, samples, [problem_seed(seed, problem) for problem in part])
+    drawn = backend.generate(prompts, samples, [problem_seed(stream, problem) for problem in part])
     repeated = [problem for problem in part for _ in range(samples)]
     flat = [completion for completions in drawn for completion in completions]
     rewards = reward(

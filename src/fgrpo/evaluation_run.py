@@ -166,11 +166,11 @@ def sample_to_parts(
     missing = [(name, part) for name, part in zip(names, divided, strict=True) if not parts.has(name)]
     if missing:
         refuse_missing_columns([judge], {"prompt": problems[0].prompt, **problems[0].columns})
-        backend = load()
+        backend, stream = load(), f"{settings.seed} {parts.settings['model_fingerprint']}"
         with tqdm(total=len(problems), desc=label, unit="problem", disable=not progress) as bar:
             bar.update(len(problems) - sum(len(part) for _, part in missing))
             for name, part in missing:
-                parts.save(name, tabulate(sample_part(backend, tokenizer, part, samples, settings.seed, judge)))
+                parts.save(name, tabulate(sample_part(backend, tokenizer, part, samples, stream, judge)))
                 bar.update(len(part))
     return names
 
