@@ -59,7 +59,9 @@ def probe_rises(scores: pd.DataFrame, *, level: float = 0.95) -> ProbeRises:
         name: float(delta_nll_rare(part["nll_before"], part["nll_after"], lengths=part["tokens"]))
         for name, part in parts.items()
     }
-    influences = {name: _influences(part, means[name], scores["prompt"].unique()) for name, part in parts.items()}
+    influences = {
+        name: _influences(part, means[name], pd.Index(scores["prompt"].unique())) for name, part in parts.items()
+    }
     return ProbeRises(
         rare=_rise(means["rare"], influences["rare"], confidence),
         control=_rise(means["control"], influences["control"], confidence),
@@ -74,7 +76,7 @@ def probe_rises(scores: pd.DataFrame, *, level: float = 0.95) -> ProbeRises:
     )
 
 
-def _influences(part: pd.DataFrame, mean: float, prompts: Sequence[str]) -> FloatArray:
+def _influences(part: pd.DataFrame, mean: float, prompts: "pd.Index[str]") -> FloatArray:
     """What each problem adds to the deviation of the mean; nan for problems without a completion in the set."""
     deviation = (part["nll_after"] - part["nll_before"]) / part["tokens"] - mean
     return np.asarray((deviation.groupby(part["prompt"]).sum() / len(part)).reindex(prompts), dtype=np.float64)
