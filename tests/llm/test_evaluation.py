@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 import torch
 from scipy import stats
+from transformers import Qwen2Config, Qwen2ForCausalLM
 
 from fgrpo.llm.evaluation.backends import SamplingSettings, TransformersBackend, VLLMBackend, encode, load_backend
 from fgrpo.llm.evaluation.log_probabilities import completion_nlls
@@ -39,7 +40,7 @@ def prompts() -> list[list[int]]:
 def test_draws_of_a_padded_batch_have_the_models_law(
     folder: Path, prompts: list[list[int]], temperature: float, wrong: float
 ) -> None:
-    settings = SamplingSettings(max_new_tokens=2, temperature=temperature, batch_size=3000)
+    settings = SamplingSettings(max_new_tokens=2, temperature=temperature, batch_size=9000)  # one batch
     tokenizer = load_tokenizer(str(folder))
     backend = load_backend("transformers", str(folder), tokenizer, settings)
     drawn = backend.generate(prompts, 3000, [5, 6, 7])
@@ -62,6 +63,24 @@ def goodness_of_fit(counts: np.ndarray[Any, Any], law: np.ndarray[Any, Any]) -> 
     observed = np.append(counts.ravel()[large], counts.ravel()[~large].sum())
     expected = np.append(expected[large], expected[~large].sum())
     return float(stats.chisquare(observed, expected * observed.sum() / expected.sum()).pvalue)
+
+
+def test_no_token_is_left_out_of_a_large_vocabulary() -> None:
+    """transformers draws from the 50 likeliest tokens unless told otherwise; here 300 are about equally likely."""
+    config = Qwen2Config(
+        vocab_size=300,
+        hidden_size=8,
+        intermediate_size=8,
+        num_hidden_layers=1,
+        num_attention_heads=1,
+        num_key_value_heads=1,
+        eos_token_id=1,
+    )
+    tokenizer = SimpleNamespace(eos_token_id=1, pad_token_id=None, decode=lambda ids, skip_special_tokens: "")
+    settings = SamplingSettings(max_new_tokens=1, batch_size=3000)
+    backend = TransformersBackend(Qwen2ForCausalLM(config).eval(), tokenizer, settings)
+    (completions,) = backend.generate([[5, 6]], 3000, [0])
+    assert len({one.token_ids[0] for one in completions}) > 280
 
 
 def test_draws_depend_on_their_seed_alone(folder: Path, prompts: list[list[int]]) -> None:

@@ -90,15 +90,19 @@ def test_counts_are_those_of_the_texts(models: list[str], data: Path, tmp_path: 
     assert "reached max_new_tokens = 2" in said[1]
 
 
+class Interrupted(Exception):
+    """What stops a call in the middle."""
+
+
 def interrupted_after(calls: int, function: Callable[..., Any]) -> Callable[..., Any]:
-    """The function, until it has been called so often; then the user's Ctrl-C."""
+    """The function, until it has been called so often."""
     count = 0
 
     def call(*arguments: Any, **options: Any) -> Any:
         nonlocal count
         count += 1
         if count > calls:
-            raise KeyboardInterrupt
+            raise Interrupted
         return function(*arguments, **options)
 
     return call
@@ -110,7 +114,7 @@ def test_an_interrupted_evaluation_goes_on(
     whole = evaluate(models[0], data, tmp_path / "whole")
     sample = fgrpo.evaluation_run.sample_part
     monkeypatch.setattr(fgrpo.evaluation_run, "sample_part", interrupted_after(2, sample))
-    with pytest.raises(KeyboardInterrupt):
+    with pytest.raises(Interrupted):
         evaluate(models[0], data, tmp_path / "cut")
     with pytest.raises(ValueError, match="must have the same settings, got seed 4 there and 5 now"):
         evaluate(models[0], data, tmp_path / "cut", settings=SamplingSettings(max_new_tokens=2, batch_size=60, seed=5))
@@ -121,7 +125,7 @@ def test_an_interrupted_evaluation_goes_on(
     assert evaluate(models[0], data, tmp_path / "cut") == cut
     with pytest.raises(ValueError, match=r"the counts in .* must have the same settings, got reward 'exact' there"):
         evaluate(models[0], data, tmp_path / "cut", reward="digit_sum_reward")
-    with pytest.raises(KeyboardInterrupt):
+    with pytest.raises(Interrupted):
         evaluate(models[0], data, tmp_path / "cut", overwrite=True)
 
 
@@ -206,6 +210,9 @@ def test_the_choice_of_both_sets() -> None:
     assert len(set(per_token)) == 6
     assert probe["prompt"][:5].tolist() == ["a", "c", "b", "a", "b"]  # c has no common one: another stands in
     assert fgrpo.rare_probe._summary(probe, 40, 20).matched == 2
+    more = fgrpo.rare_probe._choose(rows, 0.25, seed=0)
+    assert more["prompt"][:9].tolist() == ["a", "c", "b", "a", "b", "a", "b", "a", "b"]
+    assert (more["nll"] / more["tokens"]).nunique() == 10  # none serves twice
     with pytest.raises(ValueError, match="at least 2 correct completions, got 1"):
         fgrpo.rare_probe._choose(rows[:1], 0.01, seed=0)
 
@@ -234,7 +241,7 @@ def test_interrupted_probes_and_scores_go_on(
     nlls = fgrpo.rare_probe.completion_nlls
     for calls in (2, 3):  # of six parts
         monkeypatch.setattr(fgrpo.rare_probe, "completion_nlls", interrupted_after(calls, nlls))
-        with pytest.raises(KeyboardInterrupt):
+        with pytest.raises(Interrupted):
             build_probe(models[0], data, 60, path, top=0.2, reward="exact", settings=settings)
         monkeypatch.setattr(fgrpo.evaluation_run, "sample_part", None)  # all is drawn
     monkeypatch.setattr(fgrpo.rare_probe, "completion_nlls", interrupted_after(1, nlls))
@@ -245,7 +252,7 @@ def test_interrupted_probes_and_scores_go_on(
 
     monkeypatch.setattr(fgrpo.rare_probe, "_BATCHES_A_PART", 1)
     monkeypatch.setattr(fgrpo.rare_probe, "completion_nlls", interrupted_after(2, nlls))
-    with pytest.raises(KeyboardInterrupt):
+    with pytest.raises(Interrupted):
         score_probe(models[1], path, out=tmp_path, batch_size=2)
     count = -(-len(pd.read_parquet(path)) // 2)
     monkeypatch.setattr(fgrpo.rare_probe, "completion_nlls", interrupted_after(count - 2, nlls))
