@@ -5,7 +5,7 @@ mkdocs calls `on_startup` and `on_files`; everything else is a function from obj
 
 import importlib
 import shutil
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,8 @@ from fgrpo.report import markdown_table
 from fgrpo.theory.proofs import PROOFS, to_markdown
 
 ROOT = Path(__file__).resolve().parents[1]
+
+WIDTH = 84  # columns of a help text: what fits beside the two tables of contents
 
 # modules whose public names make up what is not listed in an __all__
 LLM = ("config", "trainer", "summary", "settings", "presets", "data", "rewards.math_reward", "rewards.completions")
@@ -62,11 +64,12 @@ def pages() -> dict[str, str]:
 def proofs_page() -> str:
     """All proofs: statement, assumptions, source, steps, and what must fail."""
     intro = (
-        "# Proofs\n\nWritten from the objects in `fgrpo.theory.proofs`. `fgrpo prove` runs them: a step is checked by sympy for symbolic "
-        "N, k and any number of actions, or it rests on a lemma that is named. Each proof has a false variant that its checks must refuse. "
-        "Numbers of equations are those of version 1 (v1) and version 2 (v2) of the paper.\n"
+        "# Proofs\n\nWritten from the objects in `fgrpo.theory.proofs`. `fgrpo prove` runs them: a step is checked by "
+        "sympy for symbolic N, k and any number of actions, or it rests on a lemma that is named. Each proof has a "
+        "false variant that its checks must refuse. Equations have their numbers in version 1 (v1) and version 2 (v2) "
+        "of the paper.\n"
     )
-    return "\n".join([intro, *(to_markdown(proof) for proof in PROOFS.values())])
+    return "\n".join([intro, *map(to_markdown, PROOFS.values())])
 
 
 def sources_page() -> str:
@@ -79,12 +82,8 @@ def sources_page() -> str:
 
 def commands_page() -> str:
     """The help text of every command."""
-    parts = [
-        "# Commands\n\nWhat `fgrpo COMMAND --help` prints. `fgrpo --install-completion` sets up completion in the shell.\n"
-    ]
-    for name, text in help_texts():
-        parts.append(f"## {name}\n\n```text\n{text}\n```\n")
-    return "\n".join(parts)
+    intro = "# Commands\n\nWhat `fgrpo COMMAND --help` prints. `fgrpo --install-completion` completes in your shell.\n"
+    return "\n".join([intro, *(f"## {name}\n\n```text\n{text}\n```\n" for name, text in help_texts())])
 
 
 def help_texts() -> Iterator[tuple[str, str]]:
@@ -94,7 +93,7 @@ def help_texts() -> Iterator[tuple[str, str]]:
 
 def _help_texts(command: Any, name: str, parent: Any) -> Iterator[tuple[str, str]]:
     context = command.context_class(
-        command, info_name=name.split()[-1], parent=parent, terminal_width=100, **command.context_settings
+        command, info_name=name.split()[-1], parent=parent, terminal_width=WIDTH, **command.context_settings
     )
     yield name, command.get_help(context)
     for sub in getattr(command, "commands", {}).values():
@@ -104,25 +103,26 @@ def _help_texts(command: Any, name: str, parent: Any) -> Iterator[tuple[str, str
 def training_keys_page() -> str:
     """The table of what the trainer logs."""
 
-    def table(rows: Iterable[tuple[str, str]], header: str) -> str:
-        return markdown_table([header, "meaning"], [[f"`{key}`", meaning] for key, meaning in rows])
+    def table(rows: Mapping[str, str], header: str) -> str:
+        return markdown_table([header, "meaning"], [[f"`{key}`", meaning] for key, meaning in rows.items()])
 
-    return "\n\n".join(
-        [
-            "# What a training run logs",
-            "Written from `fgrpo.llm.diagnostics`. `fgrpo train` and `FocalGRPOTrainer` log these beside TRL's own keys, to whatever "
-            "`report_to` names. Values are means over the generations since the last entry. In evaluation the first table's keys appear with "
-            "`eval_` before them; weights are not applied there.",
-            "## Success rates",
-            table(SUCCESS_KEYS.items(), "key"),
-            "## Weights, in training only",
-            table(WEIGHT_KEYS.items(), "key"),
-            "## Columns of the tables of completions",
-            "With `log_completions`, beside TRL's; the column `advantage` is the weighted one. `fgrpo diagnose` reads these tables.",
-            table(COLUMNS.items(), "column"),
-            "",
-        ]
-    )
+    return f"""# What a training run logs
+
+Written from `fgrpo.llm.diagnostics`. `fgrpo train` and `FocalGRPOTrainer` log these beside TRL's own keys, to whatever
+`report_to` names. Values are means over the generations since the last entry. In evaluation the keys of the first table
+appear with `eval_` before them; weights are not applied there.
+
+## Success rates
+{table(SUCCESS_KEYS, "key")}
+
+## Weights, in training only
+{table(WEIGHT_KEYS, "key")}
+
+## Columns of the tables of completions
+With `log_completions`, beside TRL's own; the column `advantage` is the weighted one. `fgrpo diagnose` reads these.
+
+{table(COLUMNS, "column")}
+"""
 
 
 def names_page(package: str) -> str:
