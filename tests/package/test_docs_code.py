@@ -1,7 +1,7 @@
 """Every code block of README and docs runs or is parsed, and so is the example in every command's help.
 
-Blocks of a page share a namespace and an empty folder. `python` is executed, `pycon` and `console` are compared with what
-they show ('...' stands for anything), `bash` is parsed by bash, and its fgrpo commands by fgrpo. A comment
+Blocks of a page share a namespace and an empty folder. `python` is executed, `pycon` and `console` are compared with
+what they show ('...' stands for anything), `bash` is parsed by bash, and its fgrpo commands by fgrpo. A comment
 `<!-- compiled only: REASON -->` above a python block says that it needs what tests do not have.
 """
 
