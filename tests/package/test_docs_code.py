@@ -104,7 +104,7 @@ def test_blocks_of_a_page(
     page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("fgrpo.simulate.engines.available_cores", lambda: 1)  # no processes to start
+    monkeypatch.setattr("fgrpo.simulate.batches.available_cores", lambda: 1)  # no processes to start
     text = page.read_text(encoding="utf-8")
     found = list(blocks(text, page.name))
     assert len(re.findall(r"^ *```", text, flags=re.M)) == 2 * len(found)
