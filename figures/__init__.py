@@ -1,11 +1,13 @@
-"""Figures 2, 4 and 5 of the paper: their data, their panels, and their files.
+"""Figures 1 to 5 of the paper and the regime diagram: their data, their panels, and their files.
 
 Each figure N has three functions: `figure_N_data` returns what is drawn, `figure_N(data)` draws it, and
-`figure_N_alt_text(data)` says it in a sentence; functions named `plot_...` draw one panel on given axes. Nothing here
-touches pyplot or matplotlib's global settings.
+`figure_N_alt_text(data)` says it in a sentence; so has the `regime_diagram`. Functions named `plot_...` draw one panel
+on given axes. Nothing here touches pyplot or matplotlib's global settings.
 """
 
+from fgrpo.figures.figure1 import figure_1, figure_1_alt_text, figure_1_data, plot_reported_pass_rates
 from fgrpo.figures.figure2 import figure_2, figure_2_alt_text, figure_2_data, plot_tail_miss_curves
+from fgrpo.figures.figure3 import figure_3, figure_3_alt_text, figure_3_data, plot_advantage_magnitudes
 from fgrpo.figures.figure4 import (
     figure_4,
     figure_4_alt_text,
@@ -22,14 +24,28 @@ from fgrpo.figures.figure5 import (
     plot_leaf_tail_miss,
     plot_leaf_tail_miss_difference,
 )
+from fgrpo.figures.regime import (
+    plot_regimes,
+    plot_risk,
+    plot_sweep_retention,
+    regime_diagram,
+    regime_diagram_alt_text,
+)
+from fgrpo.figures.regime_data import regime_diagram_data
 from fgrpo.figures.save import save_figure
 from fgrpo.figures.style import figure_style, gamma_line_style, group_size_style
 
 __all__ = [
     "TRAJECTORY_GROUP_SIZES",
+    "figure_1",
+    "figure_1_alt_text",
+    "figure_1_data",
     "figure_2",
     "figure_2_alt_text",
     "figure_2_data",
+    "figure_3",
+    "figure_3_alt_text",
+    "figure_3_data",
     "figure_4",
     "figure_4_alt_text",
     "figure_4_data",
@@ -39,12 +55,20 @@ __all__ = [
     "figure_style",
     "gamma_line_style",
     "group_size_style",
+    "plot_advantage_magnitudes",
     "plot_correct_mass",
     "plot_final_masses",
     "plot_leaf_tail_miss",
     "plot_leaf_tail_miss_difference",
     "plot_long_retained_mass",
+    "plot_regimes",
+    "plot_reported_pass_rates",
     "plot_retained_mass",
+    "plot_risk",
+    "plot_sweep_retention",
     "plot_tail_miss_curves",
+    "regime_diagram",
+    "regime_diagram_alt_text",
+    "regime_diagram_data",
     "save_figure",
 ]
