@@ -91,16 +91,16 @@ def plot_reported_pass_rates(data: DataFrame, ax: Axes | None = None) -> Axes:
     ax = axes_or_new(ax)
     ax.margins(0.22)
     places = {}
-    for run in data.itertuples():
-        place = places[run.method, int(run.group_size)] = (run.pass_at_1, run.pass_at_256)
-        style = group_size_style(int(run.group_size))
-        inside = style.color if run.method == "GRPO" else "white"
-        ax.plot(*place, marker=style.marker, color=style.color, markerfacecolor=inside, markersize=6, linestyle="none")
-        # towards the middle of the panel, where there is room
-        right = run.pass_at_1 > data["pass_at_1"].mean()
+    scores = zip(data["method"], data["group_size"].astype(int), data["pass_at_1"], data["pass_at_256"], strict=True)
+    for method, group_size, first, many in scores:
+        places[method, group_size] = (first, many)
+        style = group_size_style(group_size)
+        inside = style.color if method == "GRPO" else "white"
+        ax.plot(first, many, marker=style.marker, color=style.color, markerfacecolor=inside, markersize=6, ls="none")
+        right = first > data["pass_at_1"].mean()  # written towards the middle of the panel, where there is room
         ax.annotate(
-            f"{run.method}, N = {run.group_size:.0f}",
-            place,
+            f"{method}, N = {group_size}",
+            (first, many),
             (-6 if right else 6, 0),
             textcoords="offset points",
             ha="right" if right else "left",

@@ -50,7 +50,7 @@ def figure_2_data() -> DataFrame:
 def tail_miss_curves(
     success_rates: Sequence[float], rare_fractions: Sequence[float], largest_group_size: int
 ) -> DataFrame:
-    """Rows as of `figure_2_data`, for these success rates and rare fractions and whole group sizes up to the largest."""
+    """Rows as of `figure_2_data`, for other success rates and rare fractions and up to another group size."""
     success_rate, rare_fraction, group_size = (
         grid.ravel()
         for grid in np.meshgrid(success_rates, rare_fractions, np.arange(1, largest_group_size + 1), indexing="ij")

@@ -10,13 +10,14 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
+from matplotlib.typing import LineStyleType
 from pandas import DataFrame
 
 from fgrpo.figures.style import BLACK, BLUE, GREY, PAGE_WIDTH, VERMILLION, axes_or_new, figure_style
 from fgrpo.theory import advantage_magnitude
 
 _COLOURS = {0.0: BLACK, 0.5: BLUE, 1.0: VERMILLION}  # of the gammas; line styles tell correct from wrong here
-_LINE_STYLES = {True: "-", False: "--"}
+_LINE_STYLES: dict[bool, LineStyleType] = {True: "-", False: "--"}
 _STEPS = 500
 _TOP = 3.0
 
@@ -60,13 +61,13 @@ def plot_advantage_magnitudes(data: DataFrame, ax: Axes | None = None) -> Axes:
     if unknown:
         raise ValueError(f"gamma must be one of 0, 0.5, 1 to have a colour, got {unknown[0]:g}: select such curves")
     ax = axes_or_new(ax)
-    for (gamma, correct), curve in data.sort_values("empirical_success_rate").groupby(["gamma", "correct"]):
-        ax.plot(
-            curve["empirical_success_rate"],
-            curve["advantage_magnitude"],
-            color=_COLOURS[gamma],
-            linestyle=_LINE_STYLES[correct],
-        )
+    ordered = data.sort_values("empirical_success_rate")
+    for gamma in sorted(set(data["gamma"])):
+        for correct, style in _LINE_STYLES.items():
+            curve = ordered[(ordered["gamma"] == gamma) & (ordered["correct"] == correct)]
+            ax.plot(
+                curve["empirical_success_rate"], curve["advantage_magnitude"], color=_COLOURS[gamma], linestyle=style
+            )
     ax.set_xlim(0.0, 1.0)
     ax.set_ylim(0.0, _TOP)
     ax.set_xlabel("success rate of the group")

@@ -9,6 +9,7 @@ The regimes are a statement about one prompt and one update; they do not locate 
 """
 
 import textwrap
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -211,9 +212,10 @@ def regime_diagram_alt_text(data: DataFrame) -> str:
         parts.append(f"of {prompts['prompts'].sum():.0f} prompts {each}")
     swept = data[data["panel"] == "sweep"]
     if len(swept):
-        low, high = (swept.loc[place] for place in (swept["retained_mass"].idxmin(), swept["retained_mass"].idxmax()))
+        ordered = swept.sort_values("retained_mass")
         ends = " to ".join(
-            f"{row.retained_mass:.2f} (N = {row.group_size:.0f}, gamma {row.gamma:g})" for row in (low, high)
+            f"{row.retained_mass:.2f} (N = {row.group_size:.0f}, gamma {row.gamma:g})"
+            for row in ordered.iloc[[0, -1]].itertuples()
         )
         parts.append(f"the retained mass of the sweep goes from {ends}")
     return "; ".join(parts) + "."
@@ -223,9 +225,9 @@ def _caption(data: DataFrame) -> str:
     level = data["level"].iloc[0]
     n, rho = _panel(data, "regimes")["group_size"].iloc[0], _panel(data, "risk")["rare_fraction"].iloc[0]
     text = (
-        "Independent rollouts (Lemma 3.1); rare fraction: rare mass / success rate. "
-        f"a: miss-prone from Pr(tail miss) = {level:g} (solid line) on; dashed: where N = {n:.0f} has most tail misses. "
-        f"b: dashed: the N with most tail misses; thick: {level:g}; vertical: N = {n:.0f}."
+        "Independent rollouts (Lemma 3.1); rare fraction: rare mass / success rate. a: miss-prone from "
+        f"Pr(tail miss) = {level:g} (solid line) on; dashed: where N = {n:.0f} has most tail misses. b: "
+        f"dashed: the N with most tail misses; thick: {level:g}; vertical: N = {n:.0f}."
     )
     prompts = data[data["panel"] == "prompts"]
     if len(prompts):
@@ -248,19 +250,20 @@ def _panel(data: DataFrame, panel: str) -> DataFrame:
     return rows
 
 
-def _grid(field: DataFrame, across: str, value: str) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray]:
+def _grid(field: DataFrame, across: str, value: str) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[Any]]:
     """Success rates, the other coordinate, and values of a panel as arrays [success rate, other]."""
     table = field.pivot(index="success_rate", columns=across, values=value)
     other, mu = np.meshgrid(table.columns.to_numpy(), table.index.to_numpy())
     return mu, other, table.to_numpy()
 
 
-def _tint(colour: str, strength: float = _TINT) -> tuple[float, ...]:
+def _tint(colour: str, strength: float = _TINT) -> tuple[float, float, float]:
     """A colour thinned with white."""
-    return tuple(1.0 - strength * (1.0 - part) for part in to_rgb(colour))
+    red, green, blue = (1.0 - strength * (1.0 - part) for part in to_rgb(colour))
+    return red, green, blue
 
 
-def _line(ax: Axes, mu: NDArray, rho: NDArray, values: NDArray, level: float, style: str) -> None:
+def _line(ax: Axes, mu: NDArray[Any], rho: NDArray[Any], values: NDArray[Any], level: float, style: str) -> None:
     if values.min() < level < values.max():
         ax.contour(mu, rho, values, levels=[level], colors=BLACK, linewidths=0.9, linestyles=style)
 
@@ -273,7 +276,7 @@ def _falling_side(field: DataFrame, value: float, n: float) -> list[tuple[float,
     return [(float(sizes[free][0]), float(_LABELLED_RATES[free][0]))] if free.any() else []
 
 
-def _name_regimes(ax: Axes, mu: NDArray, rho: NDArray, regime: NDArray, prompts: DataFrame) -> None:
+def _name_regimes(ax: Axes, mu: NDArray[Any], rho: NDArray[Any], regime: NDArray[Any], prompts: DataFrame) -> None:
     """Write each regime's name where its region has room for it, upright if need be, or else into a legend."""
     steps = [1.0 / (points - 1) for points in regime.shape]
     heights = np.log(rho[0] / rho[0, 0]) / np.log(rho[0, -1] / rho[0, 0])

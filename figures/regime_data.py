@@ -1,7 +1,7 @@
 """The data of the regime diagram: where in success rate, rare fraction and group size updates miss the rare mode."""
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from pandas import DataFrame, concat
 
 from fgrpo.simulate.summary import final_rows, seed_summary, split_by_length
@@ -89,7 +89,7 @@ def _field(success_rate: ArrayLike, rare_fraction: ArrayLike, group_size: ArrayL
     )
 
 
-def _shrunk_rates(counts: DataFrame) -> tuple[check.FloatArray, check.FloatArray]:
+def _shrunk_rates(counts: DataFrame) -> tuple[check.FloatArray, NDArray[np.int64]]:
     """The shrunk success rates of the prompts, ascending, and how many prompts have each."""
     missing = [name for name in ("samples", "correct") if name not in counts.columns]
     if missing:

@@ -88,7 +88,7 @@ def draw_figures(name: str, out: str | os.PathLike[str], material: Material) -> 
 def _figure_4_data(material: Material, _: Drawn) -> DataFrame:
     results = _one_reading(material)
     # the runs that go on longer are those of the group sizes whose trajectories are shown
-    _, longer = split_by_length(results)
+    __, longer = split_by_length(results)
     sizes = tuple(sorted(int(n) for n in longer["group_size"].unique())) or None
     return figures.figure_4_data(results, group_sizes=sizes)
 
@@ -137,10 +137,10 @@ class _Drawing(NamedTuple):
 
 _DRAWINGS = {
     FigureName.ONE: _Drawing(
-        lambda *_: figures.figure_1_data(reported_table("group_size")), figures.figure_1, figures.figure_1_alt_text
+        lambda _, __: figures.figure_1_data(reported_table("group_size")), figures.figure_1, figures.figure_1_alt_text
     ),
-    FigureName.TWO: _Drawing(lambda *_: figures.figure_2_data(), figures.figure_2, figures.figure_2_alt_text),
-    FigureName.THREE: _Drawing(lambda *_: figures.figure_3_data(), figures.figure_3, figures.figure_3_alt_text),
+    FigureName.TWO: _Drawing(lambda _, __: figures.figure_2_data(), figures.figure_2, figures.figure_2_alt_text),
+    FigureName.THREE: _Drawing(lambda _, __: figures.figure_3_data(), figures.figure_3, figures.figure_3_alt_text),
     FigureName.FOUR: _Drawing(_figure_4_data, figures.figure_4, figures.figure_4_alt_text),
     FigureName.FIVE: _Drawing(_figure_5_data, figures.figure_5, figures.figure_5_alt_text),
     FigureName.REGIME: _Drawing(_regime_data, figures.regime_diagram, figures.regime_diagram_alt_text),
