@@ -23,10 +23,19 @@ ROOT = Path(__file__).resolve().parents[1]
 
 WIDTH = 84  # columns of a help text: what fits beside the two tables of contents
 
-# modules whose public names make up what is not listed in an __all__
-LLM = ("config", "trainer", "summary", "settings", "presets", "data", "rewards.math_reward", "rewards.completions")
-PACKAGE = ("advice", "counts", "diagnosis.diagnose", "diagnosis.model", "reproduce", "studies", "reported", "doctor")
-PACKAGE_REST = ("citation", "claims.ledger", "claims.model")
+MODULES = {
+    "api/llm.md": (
+        "fgrpo.llm",
+        "config trainer summary diagnostics settings presets data contract rewards.math_reward rewards.completions "
+        "evaluation.sampling evaluation.models",
+    ),
+    "api/package.md": (
+        "fgrpo",
+        "advice counts diagnosis.diagnose diagnosis.model evaluation rare_probe reproduce drawing studies reported "
+        "claims.ledger claims.model doctor citation",
+    ),
+}
+"""What is shown of packages that do not list their public names: page, package, modules."""
 
 
 def on_startup(command: str, dirty: bool) -> None:
@@ -56,8 +65,7 @@ def pages() -> dict[str, str]:
         "api/theory.md": names_page("fgrpo.theory"),
         "api/simulate.md": names_page("fgrpo.simulate"),
         "api/figures.md": names_page("fgrpo.figures"),
-        "api/llm.md": modules_page("fgrpo.llm", LLM),
-        "api/package.md": modules_page("fgrpo", (*PACKAGE, *PACKAGE_REST)),
+        **{page: modules_page(package, modules.split()) for page, (package, modules) in MODULES.items()},
     }
 
 
