@@ -3,10 +3,10 @@
 Each figure N has three functions: `figure_N_data` returns what is drawn, `figure_N(data)` draws it, and
 `figure_N_alt_text(data)` says it in a sentence; so has the `regime_diagram`. Functions named `plot_...` draw one panel
 on given axes. Nothing here touches pyplot or matplotlib's global settings. The studies have their data from
-fgrpo.simulate instead. The studies have their data from fgrpo.figures.comparison import comparison_alt_text, figure_comparison, plot_matched
-from fgrpo.simulate instead.
+fgrpo.simulate instead.
 """
 
+from fgrpo.figures.comparison import comparison_alt_text, figure_comparison, plot_matched
 from fgrpo.figures.figure1 import figure_1, figure_1_alt_text, figure_1_data, plot_reported_pass_rates
 from fgrpo.figures.figure2 import figure_2, figure_2_alt_text, figure_2_data, plot_tail_miss_curves
 from fgrpo.figures.figure3 import figure_3, figure_3_alt_text, figure_3_data, plot_advantage_magnitudes
