@@ -1,6 +1,6 @@
 """Pages of the site that are written from the objects they describe: proofs, sources, commands, logged keys, API.
 
-mkdocs calls `on_startup` and `on_files`; everything else is a function from objects to Markdown.
+mkdocs calls `on_startup`, `on_config` and `on_files`; everything else is a function from objects to Markdown.
 """
 
 import importlib
@@ -46,6 +46,20 @@ def on_startup(command: str, dirty: bool) -> None:
     folders = [*(ROOT / "src" / "fgrpo").iterdir(), *(ROOT / name for name in ("theory", "simulate", "figures", "llm"))]
     for path in folders:
         (package / path.name).symlink_to(path)
+
+
+def on_config(config: MkDocsConfig) -> MkDocsConfig:
+    """Puts the reports of experiments, which commands write into docs/experiments, into the navigation."""
+    [found] = [part["What was found"] for part in config.nav or [] if "What was found" in part]
+    found += experiments()
+    return config
+
+
+def experiments() -> list[str]:
+    """Reports of experiments, by their place in the site."""
+    return [
+        path.relative_to(ROOT / "docs").as_posix() for path in sorted((ROOT / "docs" / "experiments").rglob("*.md"))
+    ]
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:

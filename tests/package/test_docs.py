@@ -72,7 +72,8 @@ def test_every_command_is_on_its_page(site: Path) -> None:
 def test_every_page_is_in_the_navigation() -> None:
     navigation = yaml.safe_load((ROOT / "mkdocs.yml").read_text())["nav"]
     listed = set(re.findall(r"[\w/-]+\.md", str(navigation)))
-    assert {path.relative_to(ROOT / "docs").as_posix() for path in (ROOT / "docs").rglob("*.md")} <= listed
+    pages = {path.relative_to(ROOT / "docs").as_posix() for path in (ROOT / "docs").rglob("*.md")}
+    assert {page for page in pages if not page.startswith("experiments/")} <= listed  # docs/hooks.py lists those
 
 
 @pytest.mark.parametrize("name", ["README.md", "CONTRIBUTING.md"])
