@@ -51,15 +51,9 @@ def on_startup(command: str, dirty: bool) -> None:
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
     """Puts the reports of experiments, which commands write into docs/experiments, into the navigation."""
     [found] = [part["What was found"] for part in config.nav or [] if "What was found" in part]
-    found += experiments()
+    reports = sorted((ROOT / "docs" / "experiments").rglob("*.md"))
+    found += [path.relative_to(ROOT / "docs").as_posix() for path in reports]
     return config
-
-
-def experiments() -> list[str]:
-    """Reports of experiments, by their place in the site."""
-    return [
-        path.relative_to(ROOT / "docs").as_posix() for path in sorted((ROOT / "docs" / "experiments").rglob("*.md"))
-    ]
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:

@@ -2,6 +2,7 @@
 
 import ast
 import re
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -23,6 +24,7 @@ def entries(text: str) -> dict[str, dict[str, str]]:
     return found
 
 
+@cache
 def docstrings() -> dict[str, str]:
     """All docstrings of each module of the package, by its path."""
     kinds = (ast.Module, ast.ClassDef, ast.FunctionDef)
