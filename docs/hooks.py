@@ -98,7 +98,7 @@ def sources_page() -> str:
 
 def commands_page() -> str:
     """The help text of every command."""
-    intro = "# Commands\n\nWhat `fgrpo COMMAND --help` prints. `fgrpo --install-completion` completes in your shell.\n"
+    intro = "# Commands\n\nWhat `fgrpo COMMAND --help` prints; `fgrpo --install-completion` sets up completion.\n"
     return "\n".join([intro, *(f"## {name}\n\n```text\n{text}\n```\n" for name, text in help_texts())])
 
 
