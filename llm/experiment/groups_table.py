@@ -34,7 +34,8 @@ def tail_misses(groups: pd.DataFrame) -> pd.DataFrame:
     """Tail misses of each arm, all seeds together, against the closed form with the masses of the policy that drew.
 
     Returns:
-        A row per arm: group_size, groups, observed and expected share, z, and as a wrong target `z_frozen`, that of the
+        A row per arm: group_size, groups, observed and expected share, the standard error
+        of the former under the closed form, z, and as a wrong target `z_frozen`, that of the
         closed form with each prompt's masses in the first generation that has it.
     """
     rows = []
@@ -42,9 +43,7 @@ def tail_misses(groups: pd.DataFrame) -> pd.DataFrame:
         ordered = of_arm.sort_values("step", kind="stable")
         first = ordered.groupby(["seed", "prompt"])[["success_rate", "rare_mass"]].transform("first")
         size = int(of_arm["group_size"].iloc[0])
-        frozen = pd.Series(
-            tail_miss_probability(first["success_rate"].to_numpy(), first["rare_mass"].to_numpy(), size)
-        )
+        frozen = pd.Series(tail_miss_probability(first["success_rate"].to_numpy(), first["rare_mass"].to_numpy(), size))
         observed, expected = ordered["is_tail_miss"], ordered["tail_miss_probability"]
         rows.append(
             {
@@ -53,6 +52,7 @@ def tail_misses(groups: pd.DataFrame) -> pd.DataFrame:
                 "groups": len(of_arm),
                 "observed": float(observed.mean()),
                 "expected": float(expected.mean()),
+                "standard_error": float(np.sqrt(np.sum(expected * (1 - expected))) / len(of_arm)),
                 "z": martingale_z(observed, expected),
                 "z_frozen": martingale_z(observed, frozen),
             }

@@ -82,7 +82,7 @@ def _who_gains(evaluations: pd.DataFrame, arms: list[str], protocol: Protocol) -
     """Per prompt, known by its base success rate as the seeds give it to different sums: start, end, differences."""
     rows = evaluations.assign(rate=evaluations["base_success_rate"].round(4))
     start = rows[(rows["step"] == 0) & (rows["arm"] == BASELINE)].groupby("rate")["correct_mass"].mean()
-    final = rows[rows["step"] == rows["step"].max()].set_index(["arm", "rate", "seed"])
+    final = rows[rows["step"] == rows["step"].max()].set_index(["arm", "rate", "seed"]).sort_index()
     for arm, other in pairs_of(arms):
         for rate, at_start in start.items():
             both = [final.loc[(name, rate)] for name in (arm, other)]

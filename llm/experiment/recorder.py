@@ -76,9 +76,7 @@ class Records:
             row, drawn = SUMS.index(asked_sum(prompt)), slice(group * size, (group + 1) * size)
             correct = rewards[drawn] > 0
             sampled_A = np.zeros(PAIRS, dtype=np.bool_)
-            sampled_A[
-                [int(text[:2]) for text, right in zip(completions[drawn], correct, strict=True) if right]
-            ] = True
+            sampled_A[[int(text[:2]) for text, right in zip(completions[drawn], correct, strict=True) if right]] = True
             probability_A = present.correct_PA[row]
             success_rate = min(float(probability_A.sum()), 1.0)
             rare_mass = min(float(probability_A[self.modes.rare_PA[row]].sum()), success_rate)

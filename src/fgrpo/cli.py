@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import typer
 from typer.exceptions import TyperException
 
-from fgrpo.commands import paper, theory, train
+from fgrpo.commands import experiment, paper, theory, train
 
 USER_ERROR = 2
 INTERRUPTED = 130  # what typer returns for Ctrl-C
@@ -50,6 +50,7 @@ for command in (paper.reproduce, paper.figure, theory.tail_miss, theory.advise, 
     app.command()(command)
 # whatever else follows is for TRL
 app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})(train.train)
+app.add_typer(experiment.app, name="experiment")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
