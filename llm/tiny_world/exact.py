@@ -7,9 +7,9 @@ answers, Delta NLL of rare and of common answers, and pass@k = 1 - (1 - q)^k: no
 The Kullback-Leibler divergence from the start is that of a coarser outcome: which three digits are written first, 1,000
 cells and one for everything else. It is exact for that outcome and a lower bound of the divergence over completions.
 
-A held-out prompt has a stricter verifier, which accepts the hidden answers only (`AnswerModes`). Its pass@k is a mass of
-rare answers by construction, so it falls whenever they do: retained mass is the primary number, pass@k of the held-out
-prompts a picture of it.
+A held-out prompt has a stricter verifier, which accepts the hidden answers only (`AnswerModes`). Its pass@k is a mass
+of rare answers by construction, so it falls whenever they do: retained mass is the primary number, pass@k of the
+held-out prompts a picture of it.
 """
 
 from collections.abc import Mapping, Sequence

@@ -110,8 +110,8 @@ def report_text(numbers: Mapping[str, Any], protocol: Protocol) -> str:
         _remaining(numbers, protocol),
         _tail_miss_words(numbers, protocol),
         "Secondary sentences. A sentence is 'shown' if its t interval over the seeds "
-        f"({protocol.level:.0%}) lies wholly on the side that it names, 'the opposite is shown' if wholly on the other, "
-        "'not shown' if it holds 0. There is no correction for the number of sentences: of twenty about nothing, one "
+        f"({protocol.level:.0%}) lies wholly on the side that it names, 'the opposite is shown' if wholly on the "
+        "other, 'not shown' if it holds 0. There is no correction for the number of sentences: of twenty about nothing, one "
         "comes out as shown or as its opposite.",
         markdown_table(
             ["sentence", "verdict", "measured"],
@@ -143,8 +143,8 @@ def _setting(numbers: Mapping[str, Any], protocol: Protocol) -> str:
         f"{protocol.steps} updates, {protocol.prompts_per_update} prompts each, AdamW {protocol.learning_rate:g}, "
         f"{seeds} seeds (base model, world and training). Every number of a policy is exact: all correct completions "
         "are scored; only the KL divergence is that of a coarser outcome, the three digits written first, and so a "
-        "lower bound. M_ret is the primary number. The verifier of the held-out prompts accepts a hidden quarter of the "
-        "rare answers, so that its pass@k is a mass of rare answers by construction. Seeds, settings and the primary "
+        "lower bound. M_ret is the primary number. The verifier of the held-out prompts accepts a hidden quarter of "
+        "the rare answers, so that its pass@k is a mass of rare answers by construction. Seeds, settings and the primary "
         f"comparison were fixed in `Protocol` before the runs. fgrpo {fgrpo.__version__}."
     )
 
@@ -298,12 +298,12 @@ def _tail_miss(numbers: Mapping[str, Any], protocol: Protocol) -> str:
     header = ["arm", "groups", "tail misses", "closed form", "z", "z, masses frozen"]
     header += ["unsampled mass fell", "change of correct mass", "of unsampled correct mass"]
     return (
-        f"Groups of the first {protocol.tail_miss_updates} updates, the rare answers as the rare region. z = sum(o - p) "
-        "/ sqrt(sum p (1 - p)) with p from the masses of the policy that drew the group: differences of a martingale, so "
-        "about standard normal however the policy moves. 'Masses frozen' takes those of a prompt's first generation "
-        "instead: a wrong target, to see what the test can tell. The last three columns are about groups whose correct "
-        "mass rose over the updates of their generation: how often the correct mass that was not sampled fell (mean over "
-        "seeds), and the mean changes.\n\n" + markdown_table(header, rows)
+        f"Groups of the first {protocol.tail_miss_updates} updates, the rare answers as the rare region. z = "
+        "sum(o - p) / sqrt(sum p (1 - p)) with p from the masses of the policy that drew the group: differences of a "
+        "martingale, so about standard normal however the policy moves. 'Masses frozen' takes those of a prompt's first "
+        "generation instead: a wrong target, to see what the test can tell. The last three columns are about groups "
+        "whose correct mass rose over the updates of their generation: how often the correct mass that was not sampled "
+        "fell (mean over seeds), and the mean changes.\n\n" + markdown_table(header, rows)
     )
 
 

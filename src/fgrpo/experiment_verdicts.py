@@ -145,7 +145,8 @@ def _of_arms(numbers: Mapping[str, Any]) -> Iterator[Statement | None]:
         ):
             if (arm, metric) == (PRIMARY_ARM, PRIMARY_METRIC):
                 continue
-            words = f"{ARMS[arm].label}, has {'more' if side > 0 else 'less'} {METRIC_WORDS[metric]} than GRPO"
+            more = "more" if side > 0 else "less"
+            words = f"{ARMS[arm].label}, has {more} {METRIC_WORDS[metric]} than GRPO, after equal updates"
             yield _compared(
                 numbers,
                 f"{arm}_{metric}",
