@@ -68,7 +68,7 @@ class Arm:
 def _focal(gamma: float, group_size: int = 8, **changes: Any) -> Arm:
     given = {
         "name": f"focal_g{gamma:g}_n{group_size}".replace("0.5", "05"),
-        "label": f"F-GRPO gamma {gamma:g}, N = {group_size}",
+        "label": f"F-GRPO gamma {gamma:g} (N = {group_size})",
         "baseline": f"grpo_n{group_size}",
         "group_size": group_size,
         "weight": "focal",
@@ -82,13 +82,13 @@ def _mini_batches(method: str, label: str, **changes: Any) -> Arm:
 
 
 _ARMS = (
-    Arm("grpo_n8", "GRPO, N = 8", None),
-    Arm("grpo_n2", "GRPO, N = 2", group_size=2),
-    Arm("grpo_n32", "GRPO, N = 32", group_size=32),
+    Arm("grpo_n8", "GRPO (N = 8)", None),
+    Arm("grpo_n2", "GRPO (N = 2)", group_size=2),
+    Arm("grpo_n32", "GRPO (N = 32)", group_size=32),
     _focal(0.5),
     _focal(1.0),
-    Arm("low_lr", f"learning rate x {MATCHED_FACTOR:g}", learning_rate_factor=MATCHED_FACTOR),
-    Arm("constant_scale", f"all advantages x {MATCHED_FACTOR:g}", parameters=(MATCHED_FACTOR,)),
+    Arm("low_lr", f"GRPO, learning rate x {MATCHED_FACTOR:g}", learning_rate_factor=MATCHED_FACTOR),
+    Arm("constant_scale", f"GRPO, advantages x {MATCHED_FACTOR:g}", parameters=(MATCHED_FACTOR,)),
     _focal(2.0),
     _focal(0.5, 32),
     _focal(1.0, 32),
@@ -103,8 +103,8 @@ _ARMS = (
     Arm("hard_upsampled", "prompts of the harder half three times as often", hard_repeats=3),
     Arm("entropy", "entropy bonus .01", settings={"entropy_coef": 0.01}),
     Arm("kl", "KL term .05", settings={"beta": 0.05, "use_bias_correction_kl": False}),
-    Arm("sgd", "SGD, GRPO, N = 8", optimizer="sgd"),
-    _focal(1.0, name="focal_sgd", label="SGD, F-GRPO gamma 1, N = 8", baseline="sgd", optimizer="sgd"),
+    Arm("sgd", "SGD, GRPO", optimizer="sgd"),
+    _focal(1.0, name="focal_sgd", label="SGD, F-GRPO gamma 1", baseline="sgd", optimizer="sgd"),
 )
 
 ARMS: Mapping[str, Arm] = MappingProxyType({arm.name: arm for arm in _ARMS})

@@ -8,6 +8,8 @@ import pandas as pd
 from numpy.typing import ArrayLike
 from scipy import stats
 
+from fgrpo.theory._validation import FloatArray
+
 METRICS = (
     "correct_mass",
     "retained_mass",
@@ -77,53 +79,54 @@ def curves(evaluations: pd.DataFrame) -> pd.DataFrame:
     return evaluations.groupby(["arm", "seed", "step", "rollouts"], as_index=False, sort=True)[list(METRICS)].mean()
 
 
-def value_at(curve: pd.DataFrame, metric: str, on: str, level: float) -> float:
-    """Value of a metric where another column of one run first reaches a level, linear between evaluations.
+def values_where(curve: pd.DataFrame, on: str, level: float) -> FloatArray:
+    """All metrics of one run where a column first reaches a level, linear between evaluations.
 
     Args:
         curve: The rows of `curves` of one run.
-        metric: What is asked for.
         on: `step`, `rollouts`, or a metric that rises.
         level: The level.
 
     Returns:
-        The value; nan if the run never reaches the level. A run that starts above it has its first value.
+        The values in the order of `METRICS`; nan if the run never reaches the level. A run that starts above it has its
+        first values.
     """
-    course, values = curve[on].to_numpy(dtype=np.float64), curve[metric].to_numpy(dtype=np.float64)
+    course, values = (curve[columns].to_numpy(dtype=np.float64) for columns in (on, list(METRICS)))
     reached = np.flatnonzero(course >= level)
     if len(reached) == 0:
-        return float("nan")
+        return np.full(len(METRICS), np.nan)
     at = reached[0]
     if at == 0:
-        return float(values[0])
+        return values[0]
     share = (level - course[at - 1]) / (course[at] - course[at - 1])
-    return float(values[at - 1] + share * (values[at] - values[at - 1]))
+    between: FloatArray = values[at - 1] + share * (values[at] - values[at - 1])
+    return between
 
 
-def values_at(all_curves: pd.DataFrame, arm: str, metric: str, on: str, level: float) -> "pd.Series[float]":
-    """`value_at` of every seed of an arm, indexed by seed."""
+def seeds_where(all_curves: pd.DataFrame, arm: str, on: str, level: float) -> pd.DataFrame:
+    """`values_where` of every seed of an arm: a row per seed, a column per metric."""
     rows = all_curves[all_curves["arm"] == arm]
-    found = {seed: value_at(curve, metric, on, level) for seed, curve in rows.groupby("seed")}
-    return pd.Series(found, dtype=np.float64)
+    found = {seed: values_where(curve, on, level) for seed, curve in rows.groupby("seed")}
+    return pd.DataFrame.from_dict(found, orient="index", columns=list(METRICS))
 
 
-def paired_difference(
-    all_curves: pd.DataFrame, pair: tuple[str, str], metric: str, on: str, level: float, confidence: float
-) -> Interval:
-    """Mean paired difference of two arms where both have reached a level, with its t interval over the seeds.
+def paired_differences(
+    all_curves: pd.DataFrame, pair: tuple[str, str], on: str, level: float, confidence: float
+) -> dict[str, Interval]:
+    """Mean paired difference of two arms in each metric where both have reached a level, with its t interval.
 
     Seeds in which one of the two does not reach it are left out, which `Interval.seeds` shows.
 
     Args:
         all_curves: The table of `curves`.
         pair: The arm and the one that is subtracted.
-        metric: What is compared.
         on: `step`, `rollouts`, or a metric that rises.
         level: Where on it.
         confidence: Level of the interval.
     """
-    arm, other = (values_at(all_curves, name, metric, on, level) for name in pair)
-    return t_interval((arm - other).to_numpy(), confidence)
+    arm, other = (seeds_where(all_curves, name, on, level) for name in pair)
+    difference = arm - other
+    return {metric: t_interval(difference[metric].to_numpy(), confidence) for metric in METRICS}
 
 
 def change(all_curves: pd.DataFrame, arm: str, metric: str, confidence: float) -> Interval:

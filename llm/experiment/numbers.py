@@ -7,7 +7,15 @@ import pandas as pd
 
 from fgrpo.llm.experiment.arms import ARMS
 from fgrpo.llm.experiment.groups_table import tail_misses, unsampled_changes, weight_spread
-from fgrpo.llm.experiment.intervals import METRICS, change, curves, last_step, paired_difference, t_interval, values_at
+from fgrpo.llm.experiment.intervals import (
+    METRICS,
+    change,
+    curves,
+    last_step,
+    paired_differences,
+    seeds_where,
+    t_interval,
+)
 from fgrpo.llm.experiment.protocol import BASELINE, EVALUATION, GROUP, PRIMARY_ARM, Protocol
 
 FURTHER_PAIRS = ((PRIMARY_ARM, "low_lr"), (PRIMARY_ARM, "constant_scale"), (PRIMARY_ARM, "focal_g05_n8"))
@@ -52,9 +60,9 @@ def pairs_of(arms: list[str]) -> list[tuple[str, str]]:
 
 def _final(all_curves: pd.DataFrame, arms: list[str], protocol: Protocol) -> Iterator[dict[str, Any]]:
     for arm in arms:
+        values = seeds_where(all_curves, arm, "step", last_step(all_curves, [arm]))
         for metric in METRICS:
-            values = values_at(all_curves, arm, metric, "step", last_step(all_curves, [arm]))
-            yield {"arm": arm, "metric": metric, **vars(t_interval(values.to_numpy(), protocol.level))}
+            yield {"arm": arm, "metric": metric, **vars(t_interval(values[metric].to_numpy(), protocol.level))}
 
 
 def _changes(all_curves: pd.DataFrame, arms: list[str], protocol: Protocol) -> Iterator[dict[str, Any]]:
@@ -73,9 +81,9 @@ def _comparisons(all_curves: pd.DataFrame, arms: list[str], protocol: Protocol) 
             *(("kl", level) for level in protocol.matched_kl),
         ]
         for on, level in places:
-            for metric in METRICS:
-                found = paired_difference(all_curves, (arm, other), metric, on, level, protocol.level)
-                yield {"arm": arm, "other": other, "on": on, "level": level, "metric": metric, **vars(found)}
+            found = paired_differences(all_curves, (arm, other), on, level, protocol.level)
+            for metric, interval in found.items():
+                yield {"arm": arm, "other": other, "on": on, "level": level, "metric": metric, **vars(interval)}
 
 
 def _who_gains(evaluations: pd.DataFrame, arms: list[str], protocol: Protocol) -> Iterator[dict[str, Any]]:

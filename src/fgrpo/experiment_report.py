@@ -17,6 +17,7 @@ from fgrpo.experiment_verdicts import (
     interval_text,
     primary_statement,
     remaining_share,
+    seeds_text,
     sharpening,
     statements,
     tail_miss_agreement,
@@ -111,8 +112,8 @@ def report_text(numbers: Mapping[str, Any], protocol: Protocol) -> str:
         _tail_miss_words(numbers, protocol),
         "Secondary sentences. A sentence is 'shown' if its t interval over the seeds "
         f"({protocol.level:.0%}) lies wholly on the side that it names, 'the opposite is shown' if wholly on the "
-        "other, 'not shown' if it holds 0. There is no correction for the number of sentences: of twenty about nothing, one "
-        "comes out as shown or as its opposite.",
+        "other, 'not shown' if it holds 0. There is no correction for the number of sentences: of twenty about "
+        "nothing, one comes out as shown or as its opposite.",
         markdown_table(
             ["sentence", "verdict", "measured"],
             [[statement.sentence, f"**{statement.verdict}**", statement.words] for statement in made],
@@ -141,11 +142,11 @@ def _setting(numbers: Mapping[str, Any], protocol: Protocol) -> str:
         f"16 prompts ask for three digits with a given sum (28 to 75 correct answers each); three answers are common, "
         "all others rare. A base model trained from scratch is trained on by the real TRL trainer: "
         f"{protocol.steps} updates, {protocol.prompts_per_update} prompts each, AdamW {protocol.learning_rate:g}, "
-        f"{seeds} seeds (base model, world and training). Every number of a policy is exact: all correct completions "
-        "are scored; only the KL divergence is that of a coarser outcome, the three digits written first, and so a "
-        "lower bound. M_ret is the primary number. The verifier of the held-out prompts accepts a hidden quarter of "
-        "the rare answers, so that its pass@k is a mass of rare answers by construction. Seeds, settings and the primary "
-        f"comparison were fixed in `Protocol` before the runs. fgrpo {fgrpo.__version__}."
+        f"{seeds_text(seeds)} (base model, world and training). Every number of a policy is exact: all correct "
+        "completions are scored; only the KL divergence is that of a coarser outcome, the three digits written first, "
+        "and so a lower bound. M_ret is the primary number. The verifier of the held-out prompts accepts a hidden "
+        "quarter of the rare answers, so that its pass@k is a mass of rare answers by construction. Seeds, settings and the "
+        f"primary comparison were fixed in `Protocol` before the runs. fgrpo {fgrpo.__version__}."
     )
 
 
@@ -253,7 +254,7 @@ def _comparisons(numbers: Mapping[str, Any]) -> str:
 
 def _who_gains(numbers: Mapping[str, Any]) -> str:
     table = numbers["who_gains"]
-    if table.empty or not ((table["arm"] == PRIMARY_ARM) & (table["other"] == BASELINE)).any():
+    if primary_statement(numbers) is None:
         return "The two arms did not both run."
     rows = table[(table["arm"] == PRIMARY_ARM) & (table["other"] == BASELINE)]
     lines = []
@@ -279,7 +280,7 @@ def _who_gains(numbers: Mapping[str, Any]) -> str:
 def _tail_miss(numbers: Mapping[str, Any], protocol: Protocol) -> str:
     unsampled = numbers["unsampled"].set_index("arm")
     rows = []
-    for _, row in numbers["tail_miss"].iterrows():
+    for _, row in _in_order(numbers["tail_miss"]).iterrows():
         change = unsampled.loc[row["arm"]]
         share = Interval(change["share_fell"], change["lower"], change["upper"], protocol.seeds)
         rows.append(
@@ -300,11 +301,17 @@ def _tail_miss(numbers: Mapping[str, Any], protocol: Protocol) -> str:
     return (
         f"Groups of the first {protocol.tail_miss_updates} updates, the rare answers as the rare region. z = "
         "sum(o - p) / sqrt(sum p (1 - p)) with p from the masses of the policy that drew the group: differences of a "
-        "martingale, so about standard normal however the policy moves. 'Masses frozen' takes those of a prompt's first "
-        "generation instead: a wrong target, to see what the test can tell. The last three columns are about groups "
-        "whose correct mass rose over the updates of their generation: how often the correct mass that was not sampled "
-        "fell (mean over seeds), and the mean changes.\n\n" + markdown_table(header, rows)
+        "martingale, so about standard normal however the policy moves. 'Masses frozen' takes those of a prompt's "
+        "first generation instead: a wrong target, to see what the test can tell. The last three columns are about "
+        "groups whose correct mass rose over the updates of their generation: how often the correct mass that was not "
+        "sampled fell (mean over seeds), and the mean changes.\n\n" + markdown_table(header, rows)
     )
+
+
+def _in_order(table: pd.DataFrame) -> pd.DataFrame:
+    """Rows in the order in which the arms are listed."""
+    places = {name: place for place, name in enumerate(ARMS)}
+    return table.sort_values("arm", key=lambda names: names.map(places), kind="stable")
 
 
 def _weights(numbers: Mapping[str, Any]) -> str:
@@ -322,7 +329,7 @@ def _weights(numbers: Mapping[str, Any]) -> str:
             f"{row['sampling_variance']:.4f}",
             f"{row['drift_variance']:.4f}",
         ]
-        for _, row in table.iterrows()
+        for _, row in _in_order(table).iterrows()
     ]
     header = ["arm", "updates", "groups", "success rate", "mean g", "variance of g", "from sampling", "from drift"]
     return (

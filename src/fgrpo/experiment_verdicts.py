@@ -67,16 +67,23 @@ def interval_text(interval: Interval) -> str:
     """Mean, limits and number of seeds."""
     if interval.seeds == 0:
         return "not reached"
-    seeds = f"{interval.seeds} seed" + ("s" if interval.seeds > 1 else "")
+    seeds = seeds_text(interval.seeds)
     if math.isnan(interval.lower):
         return f"{interval.mean:+.3f} ({seeds})"
     return f"{interval.mean:+.3f} [{interval.lower:+.3f}, {interval.upper:+.3f}] ({seeds})"
+
+
+def seeds_text(count: int) -> str:
+    """`1 seed`, `5 seeds`."""
+    return f"{count} seed" if count == 1 else f"{count} seeds"
 
 
 def find_interval(table: pd.DataFrame, **wanted: Any) -> Interval | None:
     """The interval of the one row of a table with these values; None if there is none."""
     rows = table
     for column, value in wanted.items():
+        if rows.empty:  # an empty table has no columns
+            return None
         rows = rows[rows[column] == value]
     if rows.empty:
         return None
@@ -89,7 +96,7 @@ def primary_statement(numbers: Mapping[str, Any]) -> Statement | None:
     return _compared(
         numbers,
         "primary",
-        f"{ARMS[PRIMARY_ARM].label}, retains more mass than {ARMS[BASELINE].label}, after equal updates",
+        f"{ARMS[PRIMARY_ARM].label} retains more mass than {ARMS[BASELINE].label}, after equal updates",
         (PRIMARY_ARM, BASELINE),
         ("step", None),
         PRIMARY_METRIC,
@@ -131,7 +138,7 @@ def _of_baseline(numbers: Mapping[str, Any]) -> Iterator[Statement | None]:
         verb = "rises" if side > 0 else "falls"
         if interval is not None:
             yield Statement(
-                f"baseline_{metric}", f"under {ARMS[BASELINE].label}, {METRIC_WORDS[metric]} {verb}", interval, side
+                f"baseline_{metric}", f"under {ARMS[BASELINE].label} {METRIC_WORDS[metric]} {verb}", interval, side
             )
 
 
@@ -146,11 +153,11 @@ def _of_arms(numbers: Mapping[str, Any]) -> Iterator[Statement | None]:
             if (arm, metric) == (PRIMARY_ARM, PRIMARY_METRIC):
                 continue
             more = "more" if side > 0 else "less"
-            words = f"{ARMS[arm].label}, has {more} {METRIC_WORDS[metric]} than GRPO, after equal updates"
+            words = f"{ARMS[arm].label} has {more} {METRIC_WORDS[metric]} than GRPO, after equal updates"
             yield _compared(
                 numbers,
                 f"{arm}_{metric}",
-                f"{words}, after equal updates",
+                words,
                 (arm, BASELINE),
                 ("step", None),
                 metric,
@@ -177,7 +184,7 @@ def _at_matched(numbers: Mapping[str, Any], protocol: Protocol) -> Iterator[Stat
             yield _compared(
                 numbers,
                 f"{arm}_at_{on}_{level:g}",
-                f"{ARMS[arm].label}: retains more mass than GRPO where both have {PLACE_WORDS[on]} {level:g}",
+                f"{ARMS[arm].label} retains more mass than GRPO where both have {PLACE_WORDS[on]} {level:g}",
                 (arm, BASELINE),
                 (on, level),
                 PRIMARY_METRIC,
@@ -191,7 +198,7 @@ def _of_controls(numbers: Mapping[str, Any]) -> Iterator[Statement | None]:
         yield _compared(
             numbers,
             other,
-            f"{label}: retains more mass than GRPO, after equal updates",
+            f"{label} retains more mass than GRPO, after equal updates",
             (other, BASELINE),
             ("step", None),
             PRIMARY_METRIC,
@@ -200,7 +207,7 @@ def _of_controls(numbers: Mapping[str, Any]) -> Iterator[Statement | None]:
         yield _compared(
             numbers,
             f"primary_beyond_{other}",
-            f"{ARMS[PRIMARY_ARM].label}, retains more mass than the control '{label}', after equal updates",
+            f"{ARMS[PRIMARY_ARM].label} retains more mass than the control '{label}', after equal updates",
             (PRIMARY_ARM, other),
             ("step", None),
             PRIMARY_METRIC,
@@ -209,7 +216,7 @@ def _of_controls(numbers: Mapping[str, Any]) -> Iterator[Statement | None]:
         yield _compared(
             numbers,
             f"primary_beyond_{other}_at_0.9",
-            f"{ARMS[PRIMARY_ARM].label}, retains more mass than the control '{label}' where both have pass@1 0.9",
+            f"{ARMS[PRIMARY_ARM].label} retains more mass than the control '{label}' where both have pass@1 .9",
             (PRIMARY_ARM, other),
             ("correct_mass", 0.9),
             PRIMARY_METRIC,
