@@ -91,13 +91,15 @@ def values_where(curve: pd.DataFrame, on: str, level: float) -> FloatArray:
         The values in the order of `METRICS`; nan if the run never reaches the level. A run that starts above it has its
         first values.
     """
-    course, values = (curve[columns].to_numpy(dtype=np.float64) for columns in (on, list(METRICS)))
+    course: FloatArray = curve[on].to_numpy(dtype=np.float64)
+    values: FloatArray = curve[list(METRICS)].to_numpy(dtype=np.float64)
     reached = np.flatnonzero(course >= level)
     if len(reached) == 0:
         return np.full(len(METRICS), np.nan)
     at = reached[0]
     if at == 0:
-        return values[0]
+        at_start: FloatArray = values[0]
+        return at_start
     share = (level - course[at - 1]) / (course[at] - course[at - 1])
     between: FloatArray = values[at - 1] + share * (values[at] - values[at - 1])
     return between

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from transformers import TrainerCallback
 
 from fgrpo.llm.experiment.arms import Arm
@@ -37,7 +38,7 @@ class Records:
         self.evaluations: list[dict[str, Any]] = []
         self.groups: list[dict[str, Any]] = []
         self._start: dict[str, ExactPolicy] = {}
-        self._open: list[tuple[dict[str, Any], int, FloatArray]] = []  # groups whose change is not known yet
+        self._open: list[tuple[dict[str, Any], int, NDArray[np.bool_]]] = []  # groups whose change is not known yet
 
     def evaluate(self, model: Any, step: int, rollouts: int) -> None:
         """Exact numbers of the policy after an update."""

@@ -134,9 +134,10 @@ def measures(
 
 
 def pass_at(success_rate: FloatArray, k: int) -> FloatArray:
-    """Exact pass@k = 1 - (1 - q)^k of a known success rate q."""
+    """Exact pass@k = 1 - (1 - q)^k of known success rates q."""
     with np.errstate(divide="ignore"):
-        return -np.expm1(k * np.log1p(-np.minimum(success_rate, 1.0)))
+        found: FloatArray = -np.expm1(k * np.log1p(-np.minimum(success_rate, 1.0)))
+    return found
 
 
 def _nll_rise(before: ExactPolicy, after: ExactPolicy, members_PA: NDArray[np.bool_]) -> FloatArray:

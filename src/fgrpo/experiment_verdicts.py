@@ -120,7 +120,7 @@ def _compared(
     side: int,
 ) -> Statement | None:
     on, level = place
-    wanted = {"arm": pair[0], "other": pair[1], "on": on, "metric": metric}
+    wanted: dict[str, Any] = {"arm": pair[0], "other": pair[1], "on": on, "metric": metric}
     if level is not None:
         wanted["level"] = level
     interval = find_interval(numbers["comparisons"], **wanted)
