@@ -145,8 +145,8 @@ def _setting(numbers: Mapping[str, Any], protocol: Protocol) -> str:
         f"{seeds_text(seeds)} (base model, world and training). Every number of a policy is exact: all correct "
         "completions are scored; only the KL divergence is that of a coarser outcome, the three digits written first, "
         "and so a lower bound. M_ret is the primary number. The verifier of the held-out prompts accepts a hidden "
-        "quarter of the rare answers, so that its pass@k is a mass of rare answers by construction. Seeds, settings and the "
-        f"primary comparison were fixed in `Protocol` before the runs. fgrpo {fgrpo.__version__}."
+        "quarter of the rare answers, so that its pass@k is a mass of rare answers by construction. Seeds, settings "
+        f"and the primary comparison were fixed in `Protocol` before the runs. fgrpo {fgrpo.__version__}."
     )
 
 
@@ -215,8 +215,8 @@ def _not_shown(made: list[Statement]) -> str:
 
 def _final(numbers: Mapping[str, Any]) -> str:
     table = numbers["final"]
-    metrics = ("correct_mass", "retained_mass", "effective_number", "delta_nll_rare", "delta_nll_common", "kl")
-    metrics += ("held_out_pass_at_1", "held_out_pass_at_64", "held_out_pass_at_256")
+    metrics = ["correct_mass", "retained_mass", "effective_number", "delta_nll_rare", "delta_nll_common", "kl"]
+    metrics += ["held_out_pass_at_1", "held_out_pass_at_64", "held_out_pass_at_256"]
     header = ["arm", "pass@1", "M_ret", "effective number", "Delta NLL rare", "Delta NLL common", "KL"]
     header += ["held-out pass@1", "@64", "@256"]
     rows = []
@@ -261,9 +261,7 @@ def _who_gains(numbers: Mapping[str, Any]) -> str:
     for _, row in rows.iterrows():
         cells = [f"{row['base_success_rate']:.2f}", f"{row['start']:.3f}"]
         for metric in ("correct_mass", "retained_mass"):
-            difference = Interval(
-                *(row[f"{metric}_{name}"] for name in ("mean", "lower", "upper")), row[f"{metric}_seeds"]
-            )
+            difference = Interval(**{name: row[f"{metric}_{name}"] for name in ("mean", "lower", "upper", "seeds")})
             cells += [f"{row[f'{metric}_other']:.3f}", f"{row[f'{metric}_arm']:.3f}", interval_text(difference)]
         lines.append(cells)
     more = sum(row["retained_mass_mean"] > 0 for _, row in rows.iterrows())

@@ -58,6 +58,7 @@ def made_up(retained: dict[str, float], *, pass_at_1: float = 0.95, miss: float 
 
 
 ENDS = dict.fromkeys(CORE, 0.5)
+BASELINE_ALONE = {"grpo_n8": 0.5}
 
 
 def test_interval_by_hand() -> None:
@@ -171,21 +172,21 @@ def test_primary_verdict_follows_the_difference(focal: float, verdict: str) -> N
 
 
 def test_sharpening_needs_all_four() -> None:
-    assert sharpening(experiment_numbers(made_up(ENDS), PROTOCOL)) == "shown"
-    assert sharpening(experiment_numbers(made_up({**ENDS, "grpo_n8": 1.1}), PROTOCOL)) == "the opposite is shown"
-    falls = made_up(ENDS, pass_at_1=0.1)
+    assert sharpening(experiment_numbers(made_up(BASELINE_ALONE), PROTOCOL)) == "shown"
+    assert sharpening(experiment_numbers(made_up({"grpo_n8": 1.1}), PROTOCOL)) == "the opposite is shown"
+    falls = made_up(BASELINE_ALONE, pass_at_1=0.1)
     assert sharpening(experiment_numbers(falls, PROTOCOL)) == "the opposite is shown"
-    one = made_up(ENDS).query("seed == 0")
+    one = made_up(BASELINE_ALONE).query("seed == 0")
     assert sharpening(experiment_numbers(one, PROTOCOL)) == "undetermined"
-    uncertain = made_up(ENDS)
+    uncertain = made_up(BASELINE_ALONE)
     uncertain["effective_number"] += uncertain["step"] * (uncertain["seed"] - 1) * 0.5
     assert sharpening(experiment_numbers(uncertain, PROTOCOL)) == "not shown"
 
 
 def test_tail_miss_verdict() -> None:
-    fits = experiment_numbers(made_up(ENDS, miss=0.5), PROTOCOL)
+    fits = experiment_numbers(made_up(BASELINE_ALONE, miss=0.5), PROTOCOL)
     assert tail_miss_agreement(fits, PROTOCOL)[0] == "agree"
-    off = experiment_numbers(made_up(ENDS, miss=0.3), PROTOCOL)
+    off = experiment_numbers(made_up(BASELINE_ALONE, miss=0.3), PROTOCOL)
     assert tail_miss_agreement(off, PROTOCOL)[0] == "disagree"
     assert ": disagree**" in report_text(off, PROTOCOL)
 
@@ -200,7 +201,7 @@ def test_statements_cover_controls_and_matched_places() -> None:
 
 
 def test_report_of_the_baseline_alone() -> None:
-    text = report_text(experiment_numbers(made_up({"grpo_n8": 0.5}), PROTOCOL), PROTOCOL)
+    text = report_text(experiment_numbers(made_up(BASELINE_ALONE), PROTOCOL), PROTOCOL)
     for words in ("primary comparison did not run", "Only the baseline ran", "No arm with a focal weight ran"):
         assert words in text
 
