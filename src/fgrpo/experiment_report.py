@@ -23,8 +23,8 @@ from fgrpo.experiment_verdicts import (
     tail_miss_agreement,
 )
 from fgrpo.llm.experiment.arms import ARMS, CORE
-from fgrpo.llm.experiment.intervals import Interval
-from fgrpo.llm.experiment.protocol import BASELINE, PRIMARY_ARM, Protocol
+from fgrpo.llm.experiment.intervals import Interval, last_step, seeds_where
+from fgrpo.llm.experiment.protocol import BASELINE, PRIMARY_ARM, PRIMARY_METRIC, Protocol
 from fgrpo.report import markdown_table
 from fgrpo.simulate.files import write_atomically
 
@@ -106,7 +106,7 @@ def report_text(numbers: Mapping[str, Any], protocol: Protocol) -> str:
         _setting(numbers, protocol),
         f"![Pass@1, retained mass and tail misses]({FIGURE}.png)",
         "## What is shown",
-        _primary(numbers, protocol),
+        _primary(numbers),
         _sharpening(numbers),
         _remaining(numbers, protocol),
         _tail_miss_words(numbers, protocol),
@@ -123,8 +123,8 @@ def report_text(numbers: Mapping[str, Any], protocol: Protocol) -> str:
         _final(numbers),
         "## Differences to the baseline",
         "Paired by seed: at equal updates, at equal rollouts (the smaller total of the two), and where both runs first "
-        "reach a pass@1 or a KL divergence from the start (linear between evaluations; seeds in which one of the two "
-        "does not get there are left out, which favours neither arm in an obvious way but is no random choice).",
+        "reach a pass@1 or a KL divergence from the start (linear between evaluations). Seeds in which one of the two "
+        "does not get there are left out, which is no random choice: beware of fewer seeds in a row.",
         _comparisons(numbers),
         f"## Who gains: {ARMS[PRIMARY_ARM].label} against {ARMS[BASELINE].label}, by prompt",
         _who_gains(numbers),
@@ -150,11 +150,18 @@ def _setting(numbers: Mapping[str, Any], protocol: Protocol) -> str:
     )
 
 
-def _primary(numbers: Mapping[str, Any], protocol: Protocol) -> str:
+def _primary(numbers: Mapping[str, Any]) -> str:
     primary = primary_statement(numbers)
     if primary is None:
         return "The arms of the primary comparison did not run."
-    return f"**Primary comparison: {primary.sentence}: {primary.verdict}**, M_ret {primary.words}."
+    all_curves = numbers["curves"]
+    step = last_step(all_curves, (PRIMARY_ARM, BASELINE))
+    arm, other = (seeds_where(all_curves, name, "step", step)[PRIMARY_METRIC] for name in (PRIMARY_ARM, BASELINE))
+    by_seed = ", ".join(f"{difference:+.3f}" for difference in arm - other)
+    return (
+        f"**Primary comparison: {primary.sentence}: {primary.verdict}**, M_ret {primary.words}. "
+        f"Seed by seed: {by_seed}."
+    )
 
 
 def _sharpening(numbers: Mapping[str, Any]) -> str:

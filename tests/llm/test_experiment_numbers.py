@@ -159,6 +159,7 @@ def test_primary_verdict_follows_the_difference(focal: float, verdict: str) -> N
     assert primary.interval.mean == pytest.approx(focal - 0.5)
     text = report_text(numbers, PROTOCOL)
     assert f"after equal updates: {verdict}**" in text
+    assert f"Seed by seed: {focal - 0.5:+.3f}, {focal - 0.49:+.3f}, {focal - 0.51:+.3f}." in text
     assert ("would have been told from 0" in primary.words) == (verdict == "not shown")
     content = json.loads(numbers_json(numbers, PROTOCOL))
     assert content["primary"]["verdict"] == verdict
