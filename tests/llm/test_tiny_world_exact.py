@@ -123,7 +123,7 @@ def test_base_model_comes_near_its_distribution_on_both_families() -> None:
 
     assert divergence(pretrained_model(SEED, 1), "a") > 4
     trained = pretrained_model(SEED, 100)
-    assert divergence(trained, "a") < 0.6
+    assert divergence(trained, "a") < 2
     assert divergence(trained, "x") == pytest.approx(divergence(trained, "a"), rel=0.1)
 
 
