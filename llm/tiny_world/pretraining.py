@@ -72,7 +72,7 @@ def pretrained_model(seed: int = 0, steps: int = 400) -> PreTrainedModel:
         steps: Optimizer steps (AdamW, 1e-2, one cycle).
 
     Returns:
-        The model, in evaluation mode. After 400 steps a prompt's answers are .01 to .02 nats from the base distribution.
+        The model, in evaluation mode. After 400 steps it is .01 to .02 nats from the base distribution.
 
     Source: this project.
     """
