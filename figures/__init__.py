@@ -22,10 +22,12 @@ from fgrpo.figures.figure5 import (
     plot_leaf_tail_miss,
     plot_leaf_tail_miss_difference,
 )
+from fgrpo.figures.picture import Picture
 from fgrpo.figures.save import save_figure
 from fgrpo.figures.style import figure_style, gamma_line_style, group_size_style
 
 __all__ = [
+    "Picture",
     "TRAJECTORY_GROUP_SIZES",
     "figure_2",
     "figure_2_alt_text",
