@@ -17,6 +17,10 @@ if TYPE_CHECKING:
 
 COLLAPSE_LEVEL = 0.5
 """Mean final retained mass at gamma 0 below which a group size belongs to the collapse zone."""
+RETAINED = 0.9
+"""Retained mass from which on a run counts as keeping its correct modes, in the checks of sentences."""
+THROUGHOUT = 0.95
+"""Retained mass that counts as near 1 at every record."""
 
 _RUN = ("group_size", "gamma", "seed", "steps")
 _THREE_CLASSES = ("actions", "correct", "anchor_logit", "correct_logit", "wrong_logit")
@@ -33,7 +37,8 @@ def _setting_columns() -> tuple[str, ...]:
     return tuple(column for columns in flattened for column in columns)
 
 
-_SETTINGS = _setting_columns()
+SETTINGS = _setting_columns()
+"""Columns that say what was run, but for group size, gamma, seed and length."""
 
 
 def collapse_zone(results: "pd.DataFrame") -> tuple[int, ...]:
@@ -88,13 +93,13 @@ def split_by_length(results: "pd.DataFrame") -> tuple["pd.DataFrame", "pd.DataFr
     Raises:
         ValueError: If columns or the runs with gamma 0 are missing, or the results mix settings or hold a run twice.
     """
-    missing = [name for name in (*_RUN, "step", *_MASSES, *_SETTINGS) if name not in results.columns]
+    missing = [name for name in (*_RUN, "step", *_MASSES, *SETTINGS) if name not in results.columns]
     if missing:
         raise ValueError(
             f"results must have the columns of a sweep, got none named {', '.join(missing)}: "
             "pass what fgrpo.simulate.load_results returns"
         )
-    for name in _SETTINGS:
+    for name in SETTINGS:
         values = results[name].unique()
         if len(values) > 1:
             raise ValueError(

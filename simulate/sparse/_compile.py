@@ -12,6 +12,8 @@ from numba.extending import intrinsic
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
+Eight = tuple[float, float, float, float, float, float, float, float]
+
 # numpy division: Python's error checks would stop vectorisation. No fast mathematics: reassociation would undo the
 # rounding by a large constant in `exp`, and contraction fuses or not depending on what is inlined where, so that two
 # processes could differ in a last bit. `fma` fuses where it is written.
@@ -75,7 +77,45 @@ def _fma(typing_context: Any, x: Any, y: Any, z: Any) -> Any:
     return numba.float64(numba.float64, numba.float64, numba.float64), generate
 
 
+def _vector_of(builder: Any, values: list[Any]) -> Any:
+    vector = ir.Constant(ir.VectorType(ir.DoubleType(), len(values)), ir.Undefined)
+    for index, value in enumerate(values):
+        vector = builder.insert_element(vector, value, ir.Constant(ir.IntType(32), index))
+    return vector
+
+
+def _number_in(builder: Any, relation: str, vector: Any, bound: Any) -> Any:
+    """How many values of a vector have the relation to a bound: one comparison, no branch."""
+    count = vector.type.count
+    mask = builder.fcmp_ordered(relation, vector, _vector_of(builder, [bound] * count))
+    return builder.zext(builder.ctpop(builder.bitcast(mask, ir.IntType(count))), ir.IntType(64))
+
+
+def _number_below(typing_context: Any, values: Any, begin: Any, bound: Any) -> Any:
+    """How many of values[begin : begin + 32] are < bound."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        array, begin, bound = arguments
+        first = builder.gep(context.make_array(signature.args[0])(context, builder, value=array).data, [begin])
+        vector = builder.bitcast(first, ir.VectorType(ir.DoubleType(), 32).as_pointer())
+        return _number_in(builder, "<", builder.load(vector, align=8), bound)
+
+    return numba.int64(numba.types.Array(numba.float64, 1, "C"), numba.int64, numba.float64), generate
+
+
+def _number_up_to(typing_context: Any, eight: Any, bound: Any) -> Any:
+    """How many of eight values are <= bound."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        values = [builder.extract_value(arguments[0], index) for index in range(8)]
+        return _number_in(builder, "<=", _vector_of(builder, values), arguments[1])
+
+    return numba.int64(eight, numba.float64), generate
+
+
 # cast: the type checker would take the typing context for an argument
 bits_of = cast(Callable[[float], np.uint64], intrinsic(_bits_of))
 float_of = cast(Callable[[np.uint64], float], intrinsic(_float_of))
 fma = cast(Callable[[float, float, float], float], intrinsic(_fma))
+number_below = cast(Callable[[Any, int, float], int], intrinsic(_number_below))
+number_up_to = cast(Callable[[Eight, float], int], intrinsic(_number_up_to))

@@ -24,15 +24,15 @@ from fgrpo.simulate.sparse.payoffs import LARGEST_TABLE, Payoffs, payoff_table, 
 from fgrpo.simulate.sparse.philox import KeyArray, stream_words
 from fgrpo.simulate.sparse.rows import (
     GREATEST_TOTAL,
+    LANES,
     LEAST_TOTAL,
-    MASS,
-    BoolArray,
+    Extent,
     FloatArray,
     IntArray,
     Rows,
     Start,
     accumulate,
-    at,
+    blocks_for,
     compute_masses,
     hidden_actions,
     largest_logit,
@@ -62,7 +62,7 @@ WORK_AT_ONCE = 2**26
 
 # numbers of 8 bytes held at once at most: per row, its values, the larger copy that it moves to and what the measures
 # list; per draw, a random number and its payoffs
-NUMBERS_PER_ROW, NUMBERS_PER_DRAW = 24, 8
+NUMBERS_PER_ROW, NUMBERS_PER_DRAW = 26, 8
 
 
 class Progress(NamedTuple):
@@ -70,14 +70,14 @@ class Progress(NamedTuple):
 
     Attributes:
         rows: All rows.
-        size: Number of rows in use.
+        extent: Which rows there are.
         shift: Subtracted from logits before the exponential.
         total: Total of the masses.
         tally: Of the groups since the last record.
     """
 
     rows: Rows
-    size: int
+    extent: Extent
     shift: float
     total: float
     tally: Tally
@@ -89,44 +89,37 @@ class Draws(NamedTuple):
     Attributes:
         found: Number of different actions in it.
         successes: Number of correct rollouts.
+        different: Number of different correct actions.
         correct_mass: Of the policy that it was drawn from; NaN if it was not asked for.
     """
 
     found: int
     successes: int
+    different: int
     correct_mass: float
 
 
 @compiled
-def total_of(rows: Rows, count: int, shift: float) -> tuple[float, float]:
+def total_of(rows: Rows, end: int, shift: float) -> tuple[float, float]:
     """Shift and total of the masses; where the total is out of bounds, the largest logit becomes the shift."""
-    total = accumulate(rows, count)
+    total = accumulate(rows, end)
     if not LEAST_TOTAL < total < GREATEST_TOTAL:
-        shift = largest_logit(rows, count)
-        compute_masses(rows, count, shift)
-        total = accumulate(rows, count)
+        shift = largest_logit(rows, end)
+        compute_masses(rows, end, shift)
+        total = accumulate(rows, end)
     return shift, total
 
 
 @compiled
-def successes_of(rows: Rows, found: int, correct: BoolArray) -> int:
-    """Number of correct rollouts in the group."""
-    origin, times, drawn = rows.origin, rows.times, rows.drawn
-    successes = 0
+def count_correct(rows: Rows, extent: Extent, found: int) -> tuple[int, int]:
+    """Number of correct rollouts in the group, and of rows that they are of."""
+    times, drawn = rows.times, rows.drawn
+    successes, different = 0, 0
     for index in range(found):
-        if correct[origin[drawn[index]]]:
-            successes += times[drawn[index]]
-    return successes
-
-
-@compiled
-def count_correct(rows: Rows, found: int, correct: BoolArray) -> int:
-    """Number of different correct actions in the group."""
-    origin, drawn = rows.origin, rows.drawn
-    different = 0
-    for index in range(found):
-        different += int(correct[origin[drawn[index]]])
-    return different
+        is_correct = int(drawn[index] < extent.first_wrong)
+        different += is_correct
+        successes += is_correct * times[drawn[index]]
+    return successes, different
 
 
 @compiled
@@ -138,16 +131,12 @@ def forget_draws(rows: Rows, found: int) -> None:
 
 
 @compiled
-def correct_share(rows: Rows, count: int, correct: BoolArray) -> float:
+def correct_share(rows: Rows, extent: Extent) -> float:
     """Correct mass of the policy."""
-    values, origin = rows.values, rows.origin
-    of_correct, of_wrong = 0.0, 0.0
-    for row in range(count):
-        if correct[origin[row]]:
-            of_correct += values[at(row) + MASS]
-        else:
-            of_wrong += values[at(row) + MASS]
-    return of_correct / (of_correct + of_wrong)
+    of_correct = rows.block_mass[: extent.first_wrong // LANES].sum()
+    of_wrong = rows.block_mass[extent.first_wrong // LANES : blocks_for(extent.end)].sum()
+    share: float = of_correct / (of_correct + of_wrong)
+    return share
 
 
 def _kernels(digest: str) -> tuple[Callable[..., Any], ...]:
@@ -156,18 +145,17 @@ def _kernels(digest: str) -> tuple[Callable[..., Any], ...]:
     def begin(start: Start, out: FloatArray) -> tuple[Progress, Origin]:
         """The run before its first step; writes its measures into `out`, shape [measures]."""
         _ = digest  # what a function closes over is part of the name that it is kept under
-        rows, count = new_rows(start), start.logit.size
-        shift = largest_logit(rows, count)
-        compute_masses(rows, count, shift)
-        progress = Progress(rows, count, shift, accumulate(rows, count), Tally(0, 0, 0.0, 0))
-        origin = origin_of(start, shift, progress.total)
-        record(out, rows, count, origin, shift, progress.total, progress.tally)
+        rows, extent = new_rows(start)
+        shift = largest_logit(rows, extent.end)
+        compute_masses(rows, extent.end, shift)
+        progress = Progress(rows, extent, shift, accumulate(rows, extent.end), Tally(0, 0, 0.0, 0))
+        origin = origin_of(rows, extent, shift, progress.total)
+        record(out, rows, extent, origin, shift, progress.total, progress.tally)
         out[OF_POLICY:] = np.nan
         return progress, origin
 
     def draw(
         progress: Progress,
-        start: Start,
         group_size: int,
         step: int,
         key: KeyArray,
@@ -176,15 +164,14 @@ def _kernels(digest: str) -> tuple[Callable[..., Any], ...]:
     ) -> tuple[Progress, Draws]:
         """The group of a step."""
         _ = digest
-        rows, count, shift, total, tally = progress
-        needed = count + min(group_size, hidden_actions(rows, start.logit.size))
-        if needed > rows.origin.size:
-            rows = with_room(rows, needed)
-        correct_mass = correct_share(rows, count, start.correct) if with_correct_mass else np.nan
-        found = draw_rows(rows, count, total, group_size, step, key, buffer)
-        successes = successes_of(rows, found, start.correct)
-        found = tell_members_apart(rows, count, found, step, key)
-        return Progress(rows, count, shift, total, tally), Draws(found, successes, correct_mass)
+        rows, extent, shift, total, tally = progress
+        correct, wrong = hidden_actions(rows, extent)
+        rows, extent = with_room(rows, extent, min(group_size, correct), min(group_size, wrong))
+        correct_mass = correct_share(rows, extent) if with_correct_mass else np.nan
+        found = draw_rows(rows, extent.end, total, group_size, step, key, buffer)
+        found = tell_members_apart(rows, extent, found, step, key)
+        successes, different = count_correct(rows, extent, found)
+        return Progress(rows, extent, shift, total, tally), Draws(found, successes, different, correct_mass)
 
     def update(
         progress: Progress,
@@ -200,31 +187,31 @@ def _kernels(digest: str) -> tuple[Callable[..., Any], ...]:
     ) -> Progress:
         """The update by the group of a step; if it is recorded, writes the measures into `out`, shape [measures]."""
         _ = digest
-        rows, count, shift, total, tally = progress
+        rows, extent, shift, total, tally = progress
         found, successes = draws.found, draws.successes
         weight, of_correct, of_wrong = payoff
         # a group without a gradient must change nothing
         if (successes > 0 and of_correct != 0.0) or (successes < group_size and of_wrong != 0.0):
-            count = settle(rows, count, found, rule, step, shift, start.correct)
-            add_gradients(rows, count, found, total, rule, step, start.correct, (of_correct, of_wrong))
+            extent = settle(rows, extent, found, rule, step, shift)
+            add_gradients(rows, extent, found, total, rule, step, (of_correct, of_wrong))
         active = 0 < successes < group_size
         tally = Tally(
             tally.groups + 1,
             tally.active + int(active),
             tally.weight + (weight if active else 0.0),
-            tally.distinct_correct + count_correct(rows, found, start.correct),
+            tally.distinct_correct + draws.different,
         )
         if recorded:
-            record_group(out[OF_POLICY:], rows, count, found, start, rule, step, total, group_size, active)
+            record_group(out[OF_POLICY:], rows, extent, found, start, rule, step, total, group_size, active)
         forget_draws(rows, found)
-        sweep(rows, count, rule, step, shift)
+        sweep(rows, extent.end, rule, step, shift)
         if rule.future < np.inf and step % STEPS_BETWEEN_CHECKS == 0:
-            put_to_sleep(rows, count, rule, step)
-        shift, total = total_of(rows, count, shift)
+            put_to_sleep(rows, extent.end, rule, step)
+        shift, total = total_of(rows, extent.end, shift)
         if recorded:
-            record(out, rows, count, origin, shift, total, tally)
+            record(out, rows, extent, origin, shift, total, tally)
             tally = Tally(0, 0, 0.0, 0)
-        return Progress(rows, count, shift, total, tally)
+        return Progress(rows, extent, shift, total, tally)
 
     return compiled_once(begin), compiled_once(draw), compiled_once(update)
 
@@ -251,7 +238,7 @@ def _loop(digest: str) -> Callable[..., Progress]:
         _ = digest
         for index in range(1, recorded.size):
             for step in range(recorded[index - 1] + 1, recorded[index] + 1):
-                progress, draws = draw(progress, start, group_size, step, key, buffer, False)
+                progress, draws = draw(progress, group_size, step, key, buffer, False)
                 successes = draws.successes
                 payoff = table.weight[successes], table.of_correct[successes], table.of_wrong[successes]
                 last = step == recorded[index]
@@ -297,7 +284,7 @@ def _run_one_by_one(
     estimate = SUCCESS_ESTIMATES[config.success_estimate](config)
     record_at = {step: index for index, step in enumerate(config.recorded_steps)}
     for step in range(1, config.steps + 1):
-        progress, draws = draw(progress, start, group_size, step, key, buffer, True)
+        progress, draws = draw(progress, group_size, step, key, buffer, True)
         empirical_success_rate = draws.successes / group_size
         success_rate = estimate(empirical_success_rate, draws.correct_mass)
         payoff = tuple(float(one) for one in payoffs(config, empirical_success_rate, success_rate))

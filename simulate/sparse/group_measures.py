@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from fgrpo.simulate.sparse._compile import compiled
+from fgrpo.simulate.sparse._compile import compiled, fma
 from fgrpo.simulate.sparse.elementary import exp, expm1, expm1_small, log, log1m
 from fgrpo.simulate.sparse.rows import (
     LANES,
@@ -14,11 +14,13 @@ from fgrpo.simulate.sparse.rows import (
     NEVER,
     ROOT,
     STRIDE,
+    WORKING,
+    Extent,
     FloatArray,
-    Int32Array,
     Rows,
     Start,
     at,
+    blocks_for,
     sum_of_block,
 )
 from fgrpo.simulate.sparse.steps import TINY, Rule, as_stored
@@ -34,7 +36,7 @@ MOST_TERMS, NO_TERM = 21, 1e-18
 def record_group(
     out: FloatArray,
     rows: Rows,
-    count: int,
+    extent: Extent,
     found: int,
     start: Start,
     rule: Rule,
@@ -47,114 +49,131 @@ def record_group(
 
     Between `add_gradients` and `sweep`: the rows still have the masses of the draw, and the moments of the update.
     """
-    values, origin, times, drawn, leaf = rows.values, rows.origin, rows.times, rows.drawn, start.leaf
-    # drawn actions that have no row of their own yet, for want of a gradient
-    hidden = np.zeros(start.logit.size)
-    drawn_leaves = 0
+    drawn_leaves = _mark_drawn(rows, extent, found, start)
+    centre = 0.0 if rule.small_steps else _centre(rows, extent.end, rule, step, total)
+    unsampled, gain, drawn_mass, drawn_gain = _masses_and_gains(rows, 0, extent.correct, rule, step, centre)
+    # wrong actions are all in the rest, drawn or not
+    one_mass, one_gain, two_mass, two_gain = _masses_and_gains(rows, extent.first_wrong, extent.end, rule, step, centre)
+    wrong_mass = one_mass + two_mass
+    leaf_mass, leaf_number = _leaves(rows, extent, start)
     for index in range(found):
-        row = drawn[index]
-        drawn_leaves += int(leaf[origin[row]])
-        if row >= count:
-            hidden[origin[row]] += 1.0
+        rows.values[at(rows.drawn[index]) + WORKING] = 0.0
+    for row in rows.class_row:
+        rows.values[at(row) + WORKING] = 0.0
 
-    centre = 0.0 if rule.small_steps else _centre(rows, count, rule, step, total)
-    listed = rows.correct_rows[1 : rows.correct_rows[0] + 1]
-    masses, gains = _of_correct(rows, listed, rule, step, centre)
-    wrong_mass, rest_gain = _of_wrong(rows, count, listed, masses, rule, step, centre)
-
-    drawn_mass, mass, gain = 0.0, 0.0, 0.0
-    number, leaf_mass, leaf_number = 0, np.empty(listed.size), np.empty(listed.size)
-    for index in range(listed.size):
-        row = listed[index]
-        multiplicity = values[at(row) + MULTIPLICITY]
-        if leaf[origin[row]] and multiplicity > 0.0:
-            leaf_mass[number], leaf_number[number] = masses[index] / multiplicity, multiplicity
-            number += 1
-        unsampled = 0.0 if times[row] > 0 else 1.0
-        if row < hidden.size and hidden[row] > 0.0:
-            unsampled = (multiplicity - hidden[row]) / multiplicity
-        mass += masses[index] * unsampled
-        gain += gains[index] * unsampled
-        drawn_mass += masses[index] * (1.0 - unsampled)
-        rest_gain += gains[index] * (1.0 - unsampled)
-
-    leaves = (start.multiplicity * leaf).sum()
+    leaves = (start.multiplicity * start.leaf).sum()
     out[0] = (leaves - drawn_leaves) / leaves if active else 0.0
-    out[1] = (
-        sum_of_tail_misses(leaf_mass[:number], leaf_number[:number], mass + drawn_mass, wrong_mass, group_size) / leaves
-    )
-    out[2] = mass / total
+    out[1] = sum_of_tail_misses(leaf_mass, leaf_number, unsampled + drawn_mass, wrong_mass, group_size) / leaves
+    out[2] = unsampled / total
     # as fgrpo.simulate.metrics.mass_change
-    rest = wrong_mass + drawn_mass
-    out[3] = (rest * gain - mass * rest_gain) / ((mass + gain + rest + rest_gain) * total)
+    rest, rest_gain = wrong_mass + drawn_mass, one_gain + two_gain + drawn_gain
+    out[3] = (rest * gain - unsampled * rest_gain) / ((unsampled + gain + rest + rest_gain) * total)
 
 
 @compiled
-def _centre(rows: Rows, count: int, rule: Rule, step: int, total: float) -> float:
+def _mark_drawn(rows: Rows, extent: Extent, found: int, start: Start) -> int:
+    """Has in WORKING which part of each correct row was drawn; returns the number of drawn leaves."""
+    values, origin, class_row = rows.values, rows.origin, rows.class_row
+    drawn_leaves = 0
+    for row in rows.drawn[:found]:
+        drawn_leaves += int(start.leaf[origin[row]])
+        if row < extent.correct:
+            values[at(row) + WORKING] = 1.0
+        elif row < extent.first_wrong:
+            # without a gradient, it has got no row of its own
+            parent = at(class_row[origin[row]])
+            values[parent + WORKING] += 1.0 / values[parent + MULTIPLICITY]
+    return drawn_leaves
+
+
+@compiled
+def _centre(rows: Rows, end: int, rule: Rule, step: int, total: float) -> float:
     """The mean step under the policy, or FAR_ABOVE below the largest one."""
     values, asleep_since = rows.values, rows.asleep_since
     (rate, offset), decay = as_stored(rule, step), rule.keep - 1.0
-    highest, weighted = 0.0, 0.0
-    for row in range(count):
-        here = at(row)
-        if values[here + MASS] > 0.0 and asleep_since[row // LANES] == NEVER:
-            move = values[here] * decay + rate * values[here + MOMENT] / (values[here + ROOT] + offset)
-            highest = max(highest, move)
-            weighted += values[here + MASS] * move
-    mean = weighted / total
-    return mean + max(highest - mean - FAR_ABOVE, 0.0)
-
-
-@compiled
-def _of_correct(rows: Rows, listed: Int32Array, rule: Rule, step: int, centre: float) -> tuple[FloatArray, FloatArray]:
-    """Masses of the listed rows, and mass * expm1(d), d = what the sweep will add to the logit, less the centre."""
-    values, asleep_since = rows.values, rows.asleep_since
-    (rate, offset), decay = as_stored(rule, step), rule.keep - 1.0
-    masses, gains = np.empty(listed.size), np.empty(listed.size)
-    for index in range(listed.size):
-        here = at(listed[index])
-        masses[index] = values[here + MASS]
-        move = values[here] * decay + rate * values[here + MOMENT] / (values[here + ROOT] + offset)
-        gains[index] = (move if asleep_since[listed[index] // LANES] == NEVER else 0.0) - centre
-    for index in range(np.uint64(listed.size)):
-        gains[index] = masses[index] * expm1(gains[index])
-    return masses, gains
-
-
-@compiled
-def _of_wrong(
-    rows: Rows, count: int, listed: Int32Array, masses: FloatArray, rule: Rule, step: int, centre: float
-) -> tuple[float, float]:
-    """As `_of_correct`, but the sums over all rows that are not listed."""
-    values, asleep_since = rows.values, rows.asleep_since
-    (rate, offset), decay = as_stored(rule, step), rule.keep - 1.0
-    # taken out and put back below: as differences to the total, the sums would cancel
-    for index in range(listed.size):
-        values[at(listed[index]) + MASS] = 0.0
-    lanes, small = np.uint64(LANES), rule.small_steps
-    moment, root, mass_field = np.uint64(MOMENT), np.uint64(ROOT), np.uint64(MASS)
-    mass, gain, gains = 0.0, 0.0, np.empty(LANES)
-    for block in range((count + LANES - 1) // LANES):
-        of_block = sum_of_block(values, block, MASS)
-        mass += of_block
+    lanes, moment, root, mass = np.uint64(LANES), np.uint64(MOMENT), np.uint64(ROOT), np.uint64(MASS)
+    highest, weighted = np.zeros(LANES), np.zeros(LANES)
+    for block in range(np.uint64(blocks_for(end))):
         if asleep_since[block] != NEVER:
-            gain += of_block * expm1(-centre)
             continue
-        begin = np.uint64(block * STRIDE)
-        if small:
+        for lane in range(lanes):
+            here = block * np.uint64(STRIDE) + lane
+            move = values[here] * decay + rate * values[here + moment] / (values[here + root] + offset)
+            weighted[lane] += values[here + mass] * move
+            move = move if values[here + mass] > 0.0 else 0.0
+            highest[lane] = move if move > highest[lane] else highest[lane]
+    mean: float = sum_of_block(weighted, 0) / total
+    largest: float = highest.max()
+    return mean + max(largest - mean - FAR_ABOVE, 0.0)
+
+
+@compiled
+def _masses_and_gains(
+    rows: Rows, begin: int, end: int, rule: Rule, step: int, centre: float
+) -> tuple[float, float, float, float]:
+    """Of rows begin .. end - 1, unsampled and then drawn: mass, and mass * expm1(d).
+
+    d is what the sweep will add to the logit, less the centre.
+    """
+    values, asleep_since = rows.values, rows.asleep_since
+    (rate, offset), decay = as_stored(rule, step), rule.keep - 1.0
+    lanes, small = np.uint64(LANES), rule.small_steps
+    moment, root, mass, working = np.uint64(MOMENT), np.uint64(ROOT), np.uint64(MASS), np.uint64(WORKING)
+    sums = np.zeros(4 * LANES)
+    gain, drawn_mass, drawn_gain = np.uint64(LANES), np.uint64(2 * LANES), np.uint64(3 * LANES)
+    for block in range(np.uint64(begin // LANES), np.uint64(blocks_for(end))):
+        first = block * np.uint64(STRIDE)
+        if asleep_since[block] != NEVER:
+            still = expm1(-centre)
             for lane in range(lanes):
-                here = begin + lane
-                move = rate * values[here + moment] / (values[here + root] + offset)
-                gains[lane] = values[here + mass_field] * expm1_small(move)
+                here = first + lane
+                part = values[here + mass] * values[here + working]
+                sums[lane] += values[here + mass] - part
+                sums[gain + lane] += (values[here + mass] - part) * still
+                sums[drawn_mass + lane] += part
+                sums[drawn_gain + lane] += part * still
+        elif small:
+            for lane in range(lanes):
+                here = first + lane
+                grows = expm1_small(rate * values[here + moment] / (values[here + root] + offset))
+                part = values[here + mass] * values[here + working]
+                sums[lane] += values[here + mass] - part
+                sums[gain + lane] += (values[here + mass] - part) * grows
+                sums[drawn_mass + lane] += part
+                sums[drawn_gain + lane] += part * grows
         else:
             for lane in range(lanes):
-                here = begin + lane
+                here = first + lane
                 move = values[here] * decay + rate * values[here + moment] / (values[here + root] + offset)
-                gains[lane] = values[here + mass_field] * expm1(move - centre)
-        gain += sum_of_block(gains, 0, 0)
-    for index in range(listed.size):
-        values[at(listed[index]) + MASS] = masses[index]
-    return mass, gain
+                grows = expm1(move - centre)
+                part = values[here + mass] * values[here + working]
+                sums[lane] += values[here + mass] - part
+                sums[gain + lane] += (values[here + mass] - part) * grows
+                sums[drawn_mass + lane] += part
+                sums[drawn_gain + lane] += part * grows
+    return (
+        sum_of_block(sums, 0),
+        sum_of_block(sums, LANES),
+        sum_of_block(sums, 2 * LANES),
+        sum_of_block(sums, 3 * LANES),
+    )
+
+
+@compiled
+def _leaves(rows: Rows, extent: Extent, start: Start) -> tuple[FloatArray, FloatArray]:
+    """Mass of a single action and number of leaves of each correct row."""
+    values, origin = rows.values, rows.origin
+    blocks, lanes = np.uint64(blocks_for(extent.correct)), np.uint64(LANES)
+    mass, multiplicity = np.uint64(MASS), np.uint64(MULTIPLICITY)
+    first, end = np.argmax(start.leaf), start.leaf.size - np.argmax(start.leaf[::-1])
+    leaf_mass, leaf_number = np.empty(blocks * lanes), np.empty(blocks * lanes)
+    for block in range(blocks):
+        for lane in range(lanes):
+            here, index = block * np.uint64(STRIDE) + lane, block * lanes + lane
+            number = values[here + multiplicity]
+            leaf_mass[index] = values[here + mass] / (number if number > 1.0 else 1.0)
+            leaf_number[index] = number if first <= origin[index] < end else 0.0
+    return leaf_mass, leaf_number
 
 
 @compiled
@@ -167,27 +186,39 @@ def sum_of_tail_misses(
     """
     total = correct_mass + wrong_mass
     n, mu, nu = float(group_size), correct_mass / total, wrong_mass / total
-    rare, rare_number, few = np.empty(leaf_mass.size), np.empty(leaf_mass.size), 0
-    others, others_number, many = np.empty(leaf_mass.size), np.empty(leaf_mass.size), 0
-    most = 0.0
-    for index in range(leaf_mass.size):
-        tau = min(leaf_mass[index] / total, mu, BELOW_ONE)
-        if n * tau <= 1.0:
-            rare[few], rare_number[few] = tau, leaf_number[index]
-            few += 1
-            most = max(most, n * tau)
-        else:
-            others[many], others_number[many] = tau, leaf_number[index]
-            many += 1
-    _tail_misses_by_powers(rare[:few], most, n, mu, nu)
+    taus, largest, per_total = np.empty(leaf_mass.size), np.zeros(LANES), 1.0 / total
+    bound = min(mu, BELOW_ONE)
+    for begin in range(0, taus.size, LANES):
+        first = np.uint64(begin)
+        for lane in range(np.uint64(min(LANES, taus.size - begin))):
+            tau = leaf_mass[first + lane] * per_total
+            tau = tau if tau < bound else bound
+            taus[first + lane] = tau
+            largest[lane] = tau if tau > largest[lane] else largest[lane]
+    most, by_formula = n * largest.max(), 0.0
+    if most > 1.0:
+        most, by_formula = 1.0, _common_tail_misses(taus, leaf_number, n, mu, nu)
+    return by_formula + _rare_tail_misses(taus, leaf_number, most, n, mu, nu)
+
+
+@compiled
+def _common_tail_misses(taus: FloatArray, number: FloatArray, n: float, mu: float, nu: float) -> float:
+    """The part of the sum that leaves with N tau > 1 have; sets their tau to -1."""
+    others, others_number, many = np.empty(taus.size), np.empty(taus.size), 0
+    for index in range(taus.size):
+        # no branch, since none could be predicted
+        others[many], others_number[many] = taus[index], number[index]
+        is_common = n * taus[index] > 1.0
+        many += int(is_common)
+        taus[index] = -1.0 if is_common else taus[index]
     _tail_misses(others[:many], n, mu, nu)
-    result: float = (rare[:few] * rare_number[:few]).sum() + (others[:many] * others_number[:many]).sum()
+    result: float = (others[:many] * others_number[:many]).sum()
     return result
 
 
 @compiled
-def _tail_misses_by_powers(taus: FloatArray, most: float, n: float, mu: float, nu: float) -> None:
-    """Pr(B_tau) = sum over k of (-tau)^k C(N, k) (1 - mu^(N - k)), less nu^N for k = 0, in place of each tau.
+def _rare_tail_misses(taus: FloatArray, number: FloatArray, most: float, n: float, mu: float, nu: float) -> float:
+    """Sum of Pr(B_tau) = sum over k of (-tau)^k C(N, k) (1 - mu^(N - k)), less nu^N for k = 0, where tau >= 0.
 
     `most` is at least N tau: terms shrink like (N tau)^k / k!.
     """
@@ -205,11 +236,18 @@ def _tail_misses_by_powers(taus: FloatArray, most: float, n: float, mu: float, n
             break
         coefficients[k] = -choices * math.expm1((n - k) * log_mu)
         terms = k
-    results = np.full(taus.size, coefficients[terms])
-    for k in range(terms - 1, -1, -1):
-        for index in range(np.uint64(taus.size)):
-            results[index] = results[index] * taus[index] + coefficients[k]
-    taus[:] = results
+    results, sums = np.empty(LANES), np.zeros(LANES)
+    for begin in range(0, taus.size, LANES):
+        first, size_of_part = np.uint64(begin), np.uint64(min(LANES, taus.size - begin))
+        for lane in range(np.uint64(LANES)):
+            results[lane] = coefficients[terms]
+        for k in range(terms - 1, -1, -1):
+            coefficient = coefficients[k]
+            for lane in range(size_of_part):
+                results[lane] = fma(results[lane], taus[first + lane], coefficient)
+        for lane in range(size_of_part):
+            sums[lane] += number[first + lane] * results[lane] if taus[first + lane] >= 0.0 else 0.0
+    return sum_of_block(sums, 0)
 
 
 @compiled

@@ -5,9 +5,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fgrpo.simulate.sparse._compile import compiled, inlined
+from fgrpo.simulate.sparse._compile import Eight, compiled, inlined, number_below, number_up_to
 from fgrpo.simulate.sparse.philox import MEMBERS, fill_exponentials, fill_uniforms, scaled, two_words
-from fgrpo.simulate.sparse.rows import LANES, MASS, MULTIPLICITY, STRIDE, Int32Array, Rows, at
+from fgrpo.simulate.sparse.rows import (
+    COLUMNS,
+    LANES,
+    MASS,
+    MULTIPLICITY,
+    STRIDE,
+    Extent,
+    Int32Array,
+    Rows,
+    at,
+    blocks_for,
+)
 
 FloatArray = NDArray[np.float64]
 KeyArray = NDArray[np.uint64]
@@ -17,21 +28,25 @@ KeyArray = NDArray[np.uint64]
 DRAWS_AT_ONCE = 2**17
 # Below this many draws per block a search for each draw is faster than a merge of all.
 MERGE_FROM = 0.25
-# Rows of a block that a merge looks at together: one vector of float64
-GROUP = 8
-DRAWS_OF_A_DENSE_GROUP = 32
+# From this many expected draws of a column on, a merge counts the draws of each row; below, it finds the row of each
+# draw.
+DRAWS_OF_A_DENSE_COLUMN = 8
+# Rows of a column
+EIGHT = 8
+# Points that are compared at once
+BOUNDS = 32
 
 
 def buffer_for(group_size: int) -> FloatArray:
-    """Room for the random numbers of one merge: one more than draws, rounded up to whole pairs."""
-    return np.empty(min(group_size, DRAWS_AT_ONCE) + 2)
+    """Room for the random numbers of one merge: one more than draws, and a vector of bounds after them."""
+    return np.empty(min(group_size, DRAWS_AT_ONCE) + 2 + BOUNDS)
 
 
 @inlined
 def count_draws(times: Int32Array, drawn: Int32Array, row: int, draws: int, found: int) -> int:
     """Adds draws of a row; returns the number of rows that are listed in `drawn`."""
     drawn[found] = row  # for good only if the row is new; no branch, since none could be predicted
-    found += int(times[row] == 0)
+    found += int((times[row] == 0) & (draws > 0))
     times[row] += draws
     return found
 
@@ -44,15 +59,24 @@ def with_mass(values: FloatArray, row: Any) -> Any:
     return row
 
 
+@inlined
+def cumulate(values: FloatArray, first: int, stride: int) -> Eight:
+    """Sums of eight values up to and with each, in few additions after each other; the last one bounds any point."""
+    v0, v1, v2, v3 = values[first], values[first + stride], values[first + 2 * stride], values[first + 3 * stride]
+    v4, v5, v6 = values[first + 4 * stride], values[first + 5 * stride], values[first + 6 * stride]
+    upto_1 = v0 + v1
+    upto_3 = upto_1 + (v2 + v3)
+    upto_5 = upto_3 + (v4 + v5)
+    return v0, upto_1, upto_1 + v2, upto_3, upto_3 + v4, upto_5, upto_5 + v6, np.inf
+
+
 @compiled
-def draw_rows(
-    rows: Rows, count: int, total: float, group_size: int, step: int, key: KeyArray, buffer: FloatArray
-) -> int:
+def draw_rows(rows: Rows, end: int, total: float, group_size: int, step: int, key: KeyArray, buffer: FloatArray) -> int:
     """Draws a group; rows.times says how often each row was drawn.
 
     Args:
         rows: Rows with cumulative block masses.
-        count: Number of rows.
+        end: End of the rows.
         total: Total of the masses.
         group_size: N.
         step: Step of the run, which selects the random numbers.
@@ -62,7 +86,7 @@ def draw_rows(
     Returns:
         Number of different rows drawn; rows.drawn lists them.
     """
-    blocks = (count + LANES - 1) // LANES
+    blocks = blocks_for(end)
     if group_size < DRAWS_AT_ONCE and group_size < MERGE_FROM * blocks:
         fill_uniforms(buffer, group_size, step, key)
         return _search(rows, blocks, total, group_size, buffer)
@@ -78,7 +102,7 @@ def draw_rows(
 
 @compiled
 def _search(rows: Rows, blocks: int, total: float, draws: int, uniforms: FloatArray) -> int:
-    """Inverts the cumulative masses at each of the uniforms: bisection over blocks, then row by row."""
+    """Inverts the cumulative masses at each of the uniforms: block by bisection, then column, then row."""
     values, cumulative, times, drawn = rows.values, rows.cumulative, rows.times, rows.drawn
     found = 0
     for draw in range(draws):
@@ -90,64 +114,96 @@ def _search(rows: Rows, blocks: int, total: float, draws: int, uniforms: FloatAr
                 high = middle
             else:
                 low = middle + 1
-        reached = cumulative[low - 1] if low > 0 else 0.0
-        first, last = low * STRIDE + MASS, low * STRIDE + MASS + LANES - 1
-        here = first
-        while here < last:
-            reached += values[here]
-            if reached > point:
-                break
-            here += 1
-        found = count_draws(times, drawn, with_mass(values, low * LANES + here - first), 1, found)
+        if low > 0:
+            point -= cumulative[low - 1]
+        upto = cumulate(rows.column_mass, low * COLUMNS, 1)
+        column = number_up_to(upto, point)
+        if column > 0:
+            point -= upto[column - 1]
+        upto = cumulate(values, low * STRIDE + MASS + column, COLUMNS)
+        row = low * LANES + number_up_to(upto, point) * COLUMNS + column
+        found = count_draws(times, drawn, with_mass(values, row), 1, found)
     return found
+
+
+@compiled
+def _make_points(spacings: FloatArray, draws: int, total: float) -> None:
+    """Sorted points in [0, total] from draws + 1 spacings, in their place; after them, bounds that no mass reaches."""
+    # eight running sums, since each addition of one would have to wait for the one before
+    length = (draws + 1) // EIGHT
+    s0 = s1 = s2 = s3 = s4 = s5 = s6 = s7 = 0.0
+    for index in range(length):
+        s0 += spacings[index]
+        s1 += spacings[index + length]
+        s2 += spacings[index + 2 * length]
+        s3 += spacings[index + 3 * length]
+        s4 += spacings[index + 4 * length]
+        s5 += spacings[index + 5 * length]
+        s6 += spacings[index + 6 * length]
+        s7 += spacings[index + 7 * length]
+        spacings[index] = s0
+        spacings[index + length] = s1
+        spacings[index + 2 * length] = s2
+        spacings[index + 3 * length] = s3
+        spacings[index + 4 * length] = s4
+        spacings[index + 5 * length] = s5
+        spacings[index + 6 * length] = s6
+        spacings[index + 7 * length] = s7
+    starts, arrived = np.zeros(EIGHT + 1), 0.0
+    for part in range(EIGHT):
+        arrived += spacings[(part + 1) * length - 1] if length > 0 else 0.0
+        starts[part + 1] = arrived
+    for index in range(EIGHT * length, draws + 1):
+        arrived += spacings[index]
+        spacings[index] = arrived
+    scale = total / arrived
+    for part in range(EIGHT):
+        start = starts[part]
+        for index in range(np.uint64(part * length), np.uint64((part + 1) * length)):
+            spacings[index] = (spacings[index] + start) * scale
+    for index in range(EIGHT * length, draws + 1):
+        spacings[index] *= scale
+    spacings[draws : draws + BOUNDS] = np.inf
 
 
 @compiled
 def _merge(rows: Rows, blocks: int, total: float, draws: int, spacings: FloatArray, found: int) -> int:
     """Inverts the cumulative masses at sorted points in one walk; `found` rows are listed already."""
-    values, cumulative, times, drawn = rows.values, rows.cumulative, rows.times, rows.drawn
-    arrived = 0.0
-    for draw in range(draws + 1):
-        arrived += spacings[draw]
-        spacings[draw] = arrived
-    points, scale = spacings, total / arrived
-    points[draws] = np.inf  # a point that no mass reaches ends the walk
-    draw, point = 0, points[0] * scale
-    upto, many = np.empty(GROUP), DRAWS_OF_A_DENSE_GROUP * total / draws
-    group, lanes = np.uint64(GROUP), np.uint64(GROUP - 1)
+    values, cumulative, column_mass = rows.values, rows.cumulative, rows.column_mass
+    times, drawn = rows.times, rows.drawn
+    _make_points(spacings, draws, total)
+    points, draw = spacings, 0
+    many = DRAWS_OF_A_DENSE_COLUMN * total / draws
     end = 0.0
     for block in range(blocks):
         begin, end = end, cumulative[block]
-        # points below `end` belong to this block, and to its last group if the sum of its rows is a rounding lower
-        if point >= end:
+        # points below `end` belong to this block, and to its last column if the sum of its columns is a rounding lower
+        if points[draw] >= end:
             continue
-        for first in range(block * LANES, (block + 1) * LANES, GROUP):
-            if point >= end:
-                break
-            here = np.uint64(at(first) + MASS)
-            reached = 0.0
-            for lane in range(group):
-                reached += values[here + lane]
-                upto[lane] = reached
-            group_end = end if first + GROUP == (block + 1) * LANES else min(begin + reached, end)
-            if reached > many:
-                # most rows have draws: row by row, all points of a row at once
-                for lane in range(GROUP - 1):
-                    before, row_end = draw, min(begin + upto[lane], group_end)
-                    while point < row_end:
+        for column in range(COLUMNS):
+            mass = column_mass[block * COLUMNS + column]
+            column_end = min(begin + mass, end) if column < COLUMNS - 1 else end
+            if points[draw] < column_end:
+                upto = cumulate(values, block * STRIDE + MASS + column, COLUMNS)
+                first = block * LANES + column
+                if mass > many:
+                    for index in range(EIGHT):
+                        row_end, before = min(begin + upto[index], column_end), draw
+                        more = number_below(points, draw, row_end)
+                        draw += more
+                        while more == BOUNDS:
+                            more = number_below(points, draw, row_end)
+                            draw += more
+                        row = first + index * COLUMNS
+                        if draw > before:
+                            row = with_mass(values, row)
+                        found = count_draws(times, drawn, row, draw - before, found)
+                else:
+                    while points[draw] < column_end:
+                        row = first + number_up_to(upto, points[draw] - begin) * COLUMNS
+                        found = count_draws(times, drawn, with_mass(values, row), 1, found)
                         draw += 1
-                        point = points[draw] * scale
-                    if draw > before:
-                        found = count_draws(times, drawn, with_mass(values, first + lane), draw - before, found)
-            while point < group_end:
-                # counted, not searched: branches that cannot be predicted would cost more than the comparisons
-                row = np.uint64(first)
-                for lane in range(lanes):
-                    row += np.uint64(upto[lane] <= point - begin)
-                found = count_draws(times, drawn, with_mass(values, np.int64(row)), 1, found)
-                draw += 1
-                point = points[draw] * scale
-            begin = group_end
+            begin = column_end
     if draw < draws:
         # the last points may have been rounded up to the total
         found = count_draws(times, drawn, with_mass(values, blocks * LANES - 1), draws - draw, found)
@@ -155,7 +211,7 @@ def _merge(rows: Rows, blocks: int, total: float, draws: int, spacings: FloatArr
 
 
 @compiled
-def tell_members_apart(rows: Rows, count: int, found: int, step: int, key: KeyArray) -> int:
+def tell_members_apart(rows: Rows, extent: Extent, found: int, step: int, key: KeyArray) -> int:
     """Replaces drawn rows of several actions by the single actions drawn out of them.
 
     Each draw falls on any of the row's actions with equal probability. The actions already met in this group are told
@@ -163,8 +219,8 @@ def tell_members_apart(rows: Rows, count: int, found: int, step: int, key: KeyAr
     number, and a new one if not.
 
     Args:
-        rows: Rows with the counts of `draw_rows`, with room for group_size more rows.
-        count: Number of rows. The new actions take the following ones (`times` and `origin` only).
+        rows: Rows with the counts of `draw_rows`, with room for the new actions.
+        extent: Which rows there are. The new actions take the following ones (`times` and `origin` only).
         found: Number of drawn rows.
         step: Step of the run.
         key: Key of the run.
@@ -173,14 +229,17 @@ def tell_members_apart(rows: Rows, count: int, found: int, step: int, key: KeyAr
         Number of different actions drawn; rows.drawn lists their rows.
     """
     values, origin, times, drawn = rows.values, rows.origin, rows.times, rows.drawn
-    used, fresh, t = 0, count, np.uint64(step)
+    used, t = 0, np.uint64(step)
+    fresh_correct, fresh_wrong = extent.correct, extent.end
     spare = np.uint64(0)
     for index in range(found):
         row = drawn[index]
         multiplicity = values[at(row) + MULTIPLICITY]
         if multiplicity == 1.0:
             continue
-        bound, first = np.uint64(multiplicity), fresh
+        is_correct = row < extent.first_wrong
+        first = fresh_correct if is_correct else fresh_wrong
+        bound, fresh = np.uint64(multiplicity), first
         for _ in range(times[row]):
             if used % 2 == 0:
                 word, spare = two_words(np.uint64(used // 2), t, MEMBERS, key)
@@ -197,4 +256,8 @@ def tell_members_apart(rows: Rows, count: int, found: int, step: int, key: KeyAr
         for member in range(first + 1, fresh):
             drawn[found] = member
             found += 1
+        if is_correct:
+            fresh_correct = fresh
+        else:
+            fresh_wrong = fresh
     return found

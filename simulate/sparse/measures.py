@@ -6,9 +6,22 @@ from typing import NamedTuple
 import numpy as np
 
 from fgrpo.simulate.metrics import GROUP_MEASURES
-from fgrpo.simulate.sparse._compile import compiled, inlined
+from fgrpo.simulate.sparse._compile import compiled
 from fgrpo.simulate.sparse.elementary import exp
-from fgrpo.simulate.sparse.rows import LANES, LOGIT, MASS, MULTIPLICITY, STRIDE, FloatArray, Rows, Start, at
+from fgrpo.simulate.sparse.rows import (
+    INITIAL,
+    LANES,
+    MASS,
+    MULTIPLICITY,
+    STRIDE,
+    Extent,
+    FloatArray,
+    Rows,
+    at,
+    blocks_for,
+    largest_logit,
+    sum_of_block,
+)
 
 # Columns of the table of records, in this order: those of `record`, then those of `record_group`
 MEASURES = (
@@ -29,94 +42,89 @@ class Tally(NamedTuple):
 
 
 class Origin(NamedTuple):
-    """What the measures compare a policy with: the start, class by class.
+    """What the measures compare a policy with: the start. Each row has its INITIAL weight.
 
     Attributes:
-        probability: Of one action of the class, shape [classes].
-        given_correct: The same given a correct action, 0 for wrong ones, shape [classes].
+        to_probability: Probability of an action over its initial weight.
+        per_sum: Its probability given a correct action over its initial weight.
         correct_mass: Q_pos of the start.
         correct: Number of correct actions.
     """
 
-    probability: FloatArray
-    given_correct: FloatArray
+    to_probability: float
+    per_sum: float
     correct_mass: float
     correct: float
 
 
 @compiled
-def origin_of(start: Start, shift: float, total: float) -> Origin:
+def origin_of(rows: Rows, extent: Extent, shift: float, total: float) -> Origin:
     """The start by the same operations as `record`, so that an unchanged policy is found to be exactly unchanged."""
-    given_correct, multiplicity = np.zeros(start.logit.size), np.where(start.correct, start.multiplicity, 0.0)
-    largest = np.max(start.logit[start.correct])
-    for row in range(start.logit.size):
-        if start.correct[row]:
-            given_correct[row] = exp(start.logit[row] - largest)
-    probability = given_correct * (exp(largest - shift) / total)
-    given_correct *= 1.0 / (multiplicity * given_correct).sum()
-    return Origin(probability, given_correct, (multiplicity * probability).sum(), multiplicity.sum())
-
-
-@inlined
-def spread_of_block(values: FloatArray, block: int, shift: float) -> float:
-    """Sum of mass * (logit - shift) over a block, in two chains of additions that do not wait for each other."""
-    begin, half = np.uint64(block * STRIDE), np.uint64(LANES // 2)
-    mass, low, high = np.uint64(MASS), 0.0, 0.0
-    for lane in range(half):
-        here = begin + lane
-        low += values[here + mass] * (values[here] - shift)
-        high += values[here + half + mass] * (values[here + half] - shift)
-    return low + high
+    weight_sum, correct = 0.0, 0.0
+    for row in range(extent.correct):
+        multiplicity = rows.values[at(row) + MULTIPLICITY]
+        weight_sum += multiplicity * rows.values[at(row) + INITIAL]
+        correct += multiplicity
+    to_probability = exp(largest_logit(rows, extent.correct) - shift) / total
+    return Origin(to_probability, 1.0 / weight_sum, weight_sum * to_probability, correct)
 
 
 @compiled
-def record(out: FloatArray, rows: Rows, count: int, origin: Origin, shift: float, total: float, tally: Tally) -> None:
+def _spread(rows: Rows, end: int, shift: float) -> float:
+    """Sum of mass * (logit - shift)."""
+    values, sums = rows.values, np.zeros(LANES)
+    mass = np.uint64(MASS)
+    for block in range(np.uint64(blocks_for(end))):
+        for lane in range(np.uint64(LANES)):
+            here = block * np.uint64(STRIDE) + lane
+            sums[lane] += values[here + mass] * (values[here] - shift)
+    return sum_of_block(sums, 0)
+
+
+@compiled
+def record(
+    out: FloatArray, rows: Rows, extent: Extent, origin: Origin, shift: float, total: float, tally: Tally
+) -> None:
     """Writes the measures of the policy, and of the groups since the last record, into out, shape [>= OF_POLICY]."""
-    values, class_of, correct_rows = rows.values, rows.origin, rows.drawn
-    probability_at_start, given_at_start = origin.probability, origin.given_correct
-    # `drawn` is free between steps: the correct rows that hold actions are listed in it
-    number, largest, spread = 0, -np.inf, 0.0
-    for block in range((count + LANES - 1) // LANES):
-        spread += spread_of_block(values, block, shift)
-    for row in rows.correct_rows[1 : rows.correct_rows[0] + 1]:
-        if values[at(row) + MULTIPLICITY] > 0.0:
-            largest = max(largest, values[at(row) + LOGIT])
-            correct_rows[number] = row
-            number += 1
-
+    values, blocks = rows.values, np.uint64(blocks_for(extent.correct))
+    stride, lanes = np.uint64(STRIDE), np.uint64(LANES)
+    multiplicity, initial = np.uint64(MULTIPLICITY), np.uint64(INITIAL)
     # relative to the most probable correct action: the correct mass itself may have underflowed
-    weight, to_probability = np.empty(number), exp(largest - shift) / total
-    for index in range(number):
-        weight[index] = values[at(correct_rows[index]) + LOGIT] - largest
-    # alone in its loop, which is hence vectorised
-    for index in range(np.uint64(number)):
-        weight[index] = exp(weight[index])
-    correct_sum, correct_spread = 0.0, 0.0
-    correct_mass, lost, improved, worst_drop = 0.0, 0.0, 0.0, -np.inf
-    for index in range(number):
-        row = correct_rows[index]
-        here = at(row)
-        multiplicity, z = values[here + MULTIPLICITY], values[here + LOGIT] - largest
-        correct_sum += multiplicity * weight[index]
-        correct_spread += multiplicity * weight[index] * z
-        probability = weight[index] * to_probability
-        drop = probability_at_start[class_of[row]] - probability
-        correct_mass += multiplicity * probability
-        lost += multiplicity * max(drop, 0.0)
-        improved += multiplicity * (drop < 0.0)
-        worst_drop = max(worst_drop, drop)
-    distance, per_sum = 0.0, 1.0 / correct_sum
-    for index in range(number):
-        row = correct_rows[index]
-        distance += values[at(row) + MULTIPLICITY] * abs(given_at_start[class_of[row]] - weight[index] * per_sum)
+    largest = largest_logit(rows, extent.correct)
+    to_probability, to_probability_at_start = exp(largest - shift) / total, origin.to_probability
+    weight = np.empty(blocks * lanes)
+    # by lanes, and added up at the end: one sum after another would have to wait for each other. All in one array, so
+    # that few addresses need be told apart
+    sums, worst = np.zeros(4 * LANES), np.full(LANES, -np.inf)
+    spread, lost, improved = np.uint64(LANES), np.uint64(2 * LANES), np.uint64(3 * LANES)
+    for block in range(blocks):
+        for lane in range(lanes):
+            here = block * stride + lane
+            z, number = values[here] - largest, values[here + multiplicity]
+            one = exp(z)
+            weight[block * lanes + lane] = one
+            sums[lane] += number * one
+            sums[spread + lane] += number * one * z
+            drop = values[here + initial] * to_probability_at_start - one * to_probability
+            sums[lost + lane] += number * (drop if drop > 0.0 else 0.0)
+            sums[improved + lane] += number if drop < 0.0 else 0.0
+            drop = drop if number > 0.0 else -np.inf
+            worst[lane] = drop if drop > worst[lane] else worst[lane]
+    weight_sum = sum_of_block(sums, 0)
+    per_sum, per_sum_at_start, distances = 1.0 / weight_sum, origin.per_sum, np.zeros(LANES)
+    for block in range(blocks):
+        for lane in range(lanes):
+            here = block * stride + lane
+            apart = values[here + initial] * per_sum_at_start - weight[block * lanes + lane] * per_sum
+            distances[lane] += values[here + multiplicity] * abs(apart)
 
-    out[0] = correct_mass
-    out[1] = 1.0 - lost / origin.correct_mass
-    out[2] = math.log(total) - spread / total
-    out[3] = math.log(correct_sum) - correct_spread / correct_sum
-    out[4] = 1.0 - 0.5 * distance
-    out[5] = improved / origin.correct
-    out[6] = worst_drop
+    out[0] = weight_sum * to_probability
+    out[1] = 1.0 - sum_of_block(sums, 2 * LANES) / origin.correct_mass
+    out[2] = math.log(total) - _spread(rows, extent.end, shift) / total
+    out[3] = math.log(weight_sum) - sum_of_block(sums, LANES) / weight_sum
+    out[4] = 1.0 - 0.5 * sum_of_block(distances, 0)
+    out[5] = sum_of_block(sums, 3 * LANES) / origin.correct
+    out[6] = worst.max()
     out[7] = weight[0] * to_probability
     # 0 / 0 is NaN: nothing to average
     out[8] = tally.active / tally.groups

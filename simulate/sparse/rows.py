@@ -7,7 +7,8 @@ the rows. A start with single actions only (every logit different, say) is the d
 
 64 rows form a block, which is updated in one vectorised sweep and sampled by the sum of its masses. All values of a
 block lie side by side in one array (one base address tells the compiler that they do not overlap):
-`values[block * STRIDE + field + lane]`.
+`values[block * STRIDE + field + lane]`. The rows of correct actions have blocks of their own, before those of the wrong
+ones, so that what concerns correct actions alone is a loop over whole blocks too.
 """
 
 from typing import NamedTuple
@@ -26,14 +27,18 @@ BoolArray = NDArray[np.bool_]
 
 LANE_BITS = 6
 LANES = 1 << LANE_BITS
+# Column c of a block are its lanes c, c + 8, ..., c + 56: a vector instruction adds to all eight column sums at once
+COLUMNS = 8
 # Fields. MOMENT and ROOT are the discounted sum of gradients and the root of the discounted sum of their squares, for
 # the next step (or due to be discounted so, see `pending` in fgrpo.simulate.sparse.steps). MASS is
-# multiplicity * exp(logit - shift). COEFFICIENT is 0 but for drawn rows within a step.
-LOGIT, MOMENT, ROOT, MASS, MULTIPLICITY, COEFFICIENT = (field * LANES for field in range(6))
-STRIDE = 6 * LANES
+# multiplicity * exp(logit - shift). INITIAL is exp(initial logit - largest one of a correct action), 0 for wrong ones.
+# WORKING is 0 but within a step, where it is a drawn row's coefficient, or which part of the row was drawn.
+LOGIT, MOMENT, ROOT, MASS, MULTIPLICITY, INITIAL, WORKING = (field * LANES for field in range(7))
+STRIDE = 7 * LANES
 # The total of the masses is kept between these bounds by moving the shift.
 LEAST_TOTAL, GREATEST_TOTAL = 1e-100, 1e100
-NEVER = 0
+# Of a block instead of the last step in which it was updated: it is awake, or it has no rows yet
+NEVER, EMPTY = 0, -1
 
 
 class Rows(NamedTuple):
@@ -41,33 +46,50 @@ class Rows(NamedTuple):
 
     Attributes:
         values: Fields of the blocks, shape [blocks * STRIDE].
-        origin: Class of each row, shape [blocks * LANES]; row k < classes is what is left of class k.
+        origin: Class of each row, shape [blocks * LANES].
+        class_row: Row of what is left of each class, shape [classes].
         times: How often each row was drawn in this step, 0 between steps, shape [blocks * LANES].
         drawn: Rows drawn in this step, shape [blocks * LANES + 1].
-        correct_rows: Number of rows of correct actions, then those rows, shape [blocks * LANES + 1].
+        column_mass: Sums of masses by columns, shape [blocks * COLUMNS].
         block_mass: Sum of a block's masses, shape [blocks].
         cumulative: Sums of block_mass up to and with each block, shape [blocks].
-        asleep_since: Last step in which a sleeping block was updated; NEVER for one that is awake, shape [blocks].
+        asleep_since: Last step in which a sleeping block was updated; NEVER for one that is awake, EMPTY for one
+            without rows, shape [blocks].
     """
 
     values: FloatArray
     origin: Int32Array
+    class_row: Int32Array
     times: Int32Array
     drawn: Int32Array
-    correct_rows: Int32Array
+    column_mass: FloatArray
     block_mass: FloatArray
     cumulative: FloatArray
     asleep_since: IntArray
 
 
+class Extent(NamedTuple):
+    """Which rows there are.
+
+    Attributes:
+        correct: Number of rows of correct actions: 0 .. correct - 1.
+        first_wrong: First row of wrong actions, the first one of its block.
+        end: End of the rows of wrong actions: first_wrong .. end - 1.
+    """
+
+    correct: int
+    first_wrong: int
+    end: int
+
+
 class Start(NamedTuple):
-    """The classes of the initial policy; class 0 is the anchor, a single action.
+    """The classes of the initial policy, correct ones first; class 0 is the anchor, a single action.
 
     Attributes:
         logit: Initial logit of each action of the class, shape [classes].
         multiplicity: Number of actions, at least 1, shape [classes].
         correct: Whether they are correct, shape [classes].
-        leaf: Whether they are the leaves, shape [classes].
+        leaf: Whether they are the leaves, which are one class or follow each other, shape [classes].
     """
 
     logit: FloatArray
@@ -90,27 +112,10 @@ def start_of(policy: PolicyConfig) -> Start:
     )
 
 
-@compiled
-def new_rows(start: Start) -> Rows:
-    """One row per class, masses not computed yet."""
-    classes = start.logit.size
-    blocks = (classes + LANES - 1) // LANES
-    rows = _empty(blocks)
-    for row in range(classes):
-        here = at(row)
-        rows.values[here + LOGIT] = start.logit[row]
-        rows.values[here + MULTIPLICITY] = start.multiplicity[row]
-        rows.origin[row] = row
-        if start.correct[row]:
-            list_correct(rows.correct_rows, row)
-    return rows
-
-
 @inlined
-def list_correct(correct_rows: Int32Array, row: int) -> None:
-    """Adds a row to the list."""
-    correct_rows[0] += 1
-    correct_rows[correct_rows[0]] = row
+def blocks_for(rows: int) -> int:
+    """Number of blocks that hold so many rows."""
+    return (rows + LANES - 1) >> LANE_BITS
 
 
 @inlined
@@ -120,73 +125,119 @@ def at(row: int) -> int:
 
 
 @compiled
-def _empty(blocks: int) -> Rows:
+def new_rows(start: Start) -> tuple[Rows, Extent]:
+    """One row per class, masses not computed yet."""
+    classes, correct = start.logit.size, int(start.correct.sum())
+    first_wrong = blocks_for(correct) * LANES
+    extent = Extent(correct, first_wrong, first_wrong + classes - correct)
+    rows = _empty(blocks_for(extent.end), classes)
+    largest = np.max(start.logit[:correct])
+    for row in range(classes):
+        slot = row if row < correct else first_wrong + row - correct
+        here = at(slot)
+        rows.values[here + LOGIT] = start.logit[row]
+        rows.values[here + MULTIPLICITY] = start.multiplicity[row]
+        rows.values[here + INITIAL] = exp(start.logit[row] - largest) if row < correct else 0.0
+        rows.origin[slot] = row
+        rows.class_row[row] = slot
+    rows.asleep_since[:] = NEVER
+    return rows, extent
+
+
+@compiled
+def _empty(blocks: int, classes: int) -> Rows:
     # zeros everywhere: rows that do not exist yet have multiplicity 0, so no mass, and are swept along unharmed
     return Rows(
         np.zeros(blocks * STRIDE),
         np.zeros(blocks * LANES, np.int32),
+        np.zeros(classes, np.int32),
         np.zeros(blocks * LANES, np.int32),
         np.zeros(blocks * LANES + 1, np.int32),
-        np.zeros(blocks * LANES + 1, np.int32),
+        np.zeros(blocks * COLUMNS),
         np.zeros(blocks),
         np.zeros(blocks),
-        np.zeros(blocks, np.int64),
+        np.full(blocks, EMPTY, np.int64),
     )
 
 
 @compiled
-def with_room(rows: Rows, needed: int) -> Rows:
-    """The same rows, between two steps, with room for at least `needed`, geometrically more than now."""
-    blocks = max((needed + LANES - 1) // LANES, rows.block_mass.size * 3 // 2)
-    larger = _empty(blocks)
-    larger.values[: rows.values.size] = rows.values
-    larger.origin[: rows.origin.size] = rows.origin
-    larger.correct_rows[: rows.correct_rows.size] = rows.correct_rows
-    larger.block_mass[: rows.block_mass.size] = rows.block_mass
-    larger.cumulative[: rows.cumulative.size] = rows.cumulative
-    larger.asleep_since[: rows.asleep_since.size] = rows.asleep_since
-    return larger
+def with_room(rows: Rows, extent: Extent, correct: int, wrong: int) -> tuple[Rows, Extent]:
+    """The same rows, between two steps, with room for so many more of each kind, geometrically more than now."""
+    wrong_rows = extent.end - extent.first_wrong
+    if extent.correct + correct <= extent.first_wrong and extent.end + wrong <= rows.origin.size:
+        return rows, extent
+    of_correct, of_wrong = extent.first_wrong // LANES, blocks_for(wrong_rows)
+    if extent.correct + correct > extent.first_wrong:
+        of_correct = max(blocks_for(extent.correct + correct), of_correct * 3 // 2)
+    blocks = of_correct + max(blocks_for(wrong_rows + wrong), of_wrong * 3 // 2)
+    larger = _empty(blocks, rows.class_row.size)
+    for old, new, count in (
+        (0, 0, blocks_for(extent.correct)),
+        (extent.first_wrong // LANES, of_correct, of_wrong),
+    ):
+        for source, target, width in (
+            (rows.values, larger.values, STRIDE),
+            (rows.column_mass, larger.column_mass, COLUMNS),
+            (rows.block_mass, larger.block_mass, 1),
+        ):
+            target[new * width : (new + count) * width] = source[old * width : (old + count) * width]
+        larger.origin[new * LANES : (new + count) * LANES] = rows.origin[old * LANES : (old + count) * LANES]
+        larger.asleep_since[new : new + count] = rows.asleep_since[old : old + count]
+    moved = of_correct * LANES - extent.first_wrong
+    for index in range(rows.class_row.size):
+        row = rows.class_row[index]
+        larger.class_row[index] = row if row < extent.first_wrong else row + moved
+    moved_extent = Extent(extent.correct, extent.first_wrong + moved, extent.end + moved)
+    accumulate(larger, moved_extent.end)
+    return larger, moved_extent
 
 
 @compiled
-def hidden_actions(rows: Rows, classes: int) -> int:
-    """Number of actions that have no row of their own: no step can need more new rows."""
+def hidden_actions(rows: Rows, extent: Extent) -> tuple[int, int]:
+    """Number of correct and of wrong actions without a row of their own: no step can need more new rows."""
     values = rows.values
-    hidden = 0
-    for row in range(classes):
-        if values[at(row) + MULTIPLICITY] > 1.0:
-            hidden += int(values[at(row) + MULTIPLICITY])
-    return hidden
+    correct, wrong = 0, 0
+    for row in rows.class_row:
+        multiplicity = values[at(row) + MULTIPLICITY]
+        if multiplicity > 1.0:
+            if row < extent.first_wrong:
+                correct += int(multiplicity)
+            else:
+                wrong += int(multiplicity)
+    return correct, wrong
 
 
 @compiled
-def largest_logit(rows: Rows, count: int) -> float:
-    """Over the rows that hold actions."""
-    values = rows.values
-    largest = -np.inf
-    for row in range(count):
-        if values[at(row) + MULTIPLICITY] > 0.0:
-            largest = max(largest, values[at(row) + LOGIT])
-    return largest
+def largest_logit(rows: Rows, end: int) -> float:
+    """Over the rows before `end` that hold actions."""
+    values, largest = rows.values, np.full(LANES, -np.inf)
+    multiplicity = np.uint64(MULTIPLICITY)
+    for block in range(np.uint64(blocks_for(end))):
+        for lane in range(np.uint64(LANES)):
+            here = block * np.uint64(STRIDE) + lane
+            z = values[here] if values[here + multiplicity] > 0.0 else -np.inf
+            largest[lane] = z if z > largest[lane] else largest[lane]
+    result: float = largest.max()
+    return result
 
 
 @compiled
-def compute_masses(rows: Rows, count: int, shift: float) -> None:
+def compute_masses(rows: Rows, end: int, shift: float) -> None:
     """Masses of all rows and blocks afresh, whether asleep or not."""
-    values, block_mass = rows.values, rows.block_mass
-    for block in range((count + LANES - 1) // LANES):
+    values = rows.values
+    for block in range(blocks_for(end)):
         for here in range(block * STRIDE, block * STRIDE + LANES):
             values[here + MASS] = values[here + MULTIPLICITY] * exp(values[here + LOGIT] - shift)
-        block_mass[block] = sum_of_block(values, block, MASS)
+        sum_masses(rows.values, rows.column_mass, rows.block_mass, block)
 
 
 @inlined
-def sum_of_block(values: FloatArray, block: int, field: int) -> float:
-    """Sum of a field over a block: eight running sums, so that one vector instruction adds to all of them."""
-    begin = np.uint64(block * STRIDE + field)
+def column_sums(values: FloatArray, begin: int) -> tuple[float, float, float, float, float, float, float, float]:
+    """Sums of a block's field, which begins at `begin`, by columns."""
+    first = np.uint64(begin)
     s0 = s1 = s2 = s3 = s4 = s5 = s6 = s7 = 0.0
-    for row in range(np.uint64(LANES // 8)):
-        here = begin + row * np.uint64(8)
+    for row in range(np.uint64(LANES // COLUMNS)):
+        here = first + row * np.uint64(COLUMNS)
         s0 += values[here]
         s1 += values[here + np.uint64(1)]
         s2 += values[here + np.uint64(2)]
@@ -195,15 +246,38 @@ def sum_of_block(values: FloatArray, block: int, field: int) -> float:
         s5 += values[here + np.uint64(5)]
         s6 += values[here + np.uint64(6)]
         s7 += values[here + np.uint64(7)]
+    return s0, s1, s2, s3, s4, s5, s6, s7
+
+
+@inlined
+def sum_of_block(values: FloatArray, begin: int) -> float:
+    """Sum of a block's field, which begins at `begin`."""
+    s0, s1, s2, s3, s4, s5, s6, s7 = column_sums(values, begin)
     return ((s0 + s1) + (s2 + s3)) + ((s4 + s5) + (s6 + s7))
 
 
+@inlined
+def sum_masses(values: FloatArray, column_mass: FloatArray, block_mass: FloatArray, block: int) -> None:
+    """Brings the sums over a block up to date with its masses."""
+    s0, s1, s2, s3, s4, s5, s6, s7 = column_sums(values, block * STRIDE + MASS)
+    first = np.uint64(block * COLUMNS)
+    column_mass[first] = s0
+    column_mass[first + np.uint64(1)] = s1
+    column_mass[first + np.uint64(2)] = s2
+    column_mass[first + np.uint64(3)] = s3
+    column_mass[first + np.uint64(4)] = s4
+    column_mass[first + np.uint64(5)] = s5
+    column_mass[first + np.uint64(6)] = s6
+    column_mass[first + np.uint64(7)] = s7
+    block_mass[block] = ((s0 + s1) + (s2 + s3)) + ((s4 + s5) + (s6 + s7))
+
+
 @compiled
-def accumulate(rows: Rows, count: int) -> float:
+def accumulate(rows: Rows, end: int) -> float:
     """Cumulative block masses; returns their total."""
     block_mass, cumulative = rows.block_mass, rows.cumulative
     total = 0.0
-    for block in range((count + LANES - 1) // LANES):
+    for block in range(blocks_for(end)):
         total += block_mass[block]
         cumulative[block] = total
     return total

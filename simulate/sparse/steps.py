@@ -16,7 +16,8 @@ from fgrpo.simulate.config import UpdateConfig
 from fgrpo.simulate.sparse._compile import compiled, inlined
 from fgrpo.simulate.sparse.elementary import SMALL, exp, exp_small
 from fgrpo.simulate.sparse.rows import (
-    COEFFICIENT,
+    EMPTY,
+    INITIAL,
     LANES,
     LOGIT,
     MASS,
@@ -25,13 +26,14 @@ from fgrpo.simulate.sparse.rows import (
     NEVER,
     ROOT,
     STRIDE,
-    BoolArray,
+    WORKING,
+    Extent,
     FloatArray,
     IntArray,
     Rows,
     at,
-    list_correct,
-    sum_of_block,
+    blocks_for,
+    sum_masses,
 )
 
 # Moments below this are set to zero: far above the subnormal numbers, which slow every sweep, and far below what moves
@@ -198,55 +200,62 @@ def wake(values: FloatArray, asleep_since: IntArray, block: int, rule: Rule, ste
 
 
 @compiled
-def settle(rows: Rows, count: int, found: int, rule: Rule, step: int, shift: float, correct: BoolArray) -> int:
-    """Wakes what was drawn, and gives the drawn actions that have none yet a row of their own; returns their number."""
-    values, origin, drawn, asleep_since = rows.values, rows.origin, rows.drawn, rows.asleep_since
-    correct_rows = rows.correct_rows
-    fresh = count
+def settle(rows: Rows, extent: Extent, found: int, rule: Rule, step: int, shift: float) -> Extent:
+    """Wakes what was drawn, and gives the drawn actions that have none yet a row of their own."""
+    values, origin, class_row, drawn = rows.values, rows.origin, rows.class_row, rows.drawn
+    asleep_since = rows.asleep_since
+    correct, first_wrong, end = extent
     for index in range(found):
         row = drawn[index]
-        if asleep_since[row // LANES] != NEVER:
-            wake(values, asleep_since, row // LANES, rule, step)
-        if row < count:
+        is_old = row < extent.correct or first_wrong <= row < extent.end
+        parent = row if is_old else class_row[origin[row]]
+        if asleep_since[parent // LANES] != NEVER:
+            wake(values, asleep_since, parent // LANES, rule, step)
+        if is_old:
             continue
-        if asleep_since[origin[row] // LANES] != NEVER:
-            wake(values, asleep_since, origin[row] // LANES, rule, step)
-        here, parent = at(row), at(origin[row])
-        values[here + LOGIT] = values[parent + LOGIT]
-        values[here + MOMENT] = values[parent + MOMENT]
-        values[here + ROOT] = values[parent + ROOT]
-        values[here + MASS] = exp(values[parent + LOGIT] - shift)
+        if asleep_since[row // LANES] == EMPTY:
+            asleep_since[row // LANES] = NEVER
+        elif asleep_since[row // LANES] != NEVER:
+            wake(values, asleep_since, row // LANES, rule, step)
+        here, old = at(row), at(parent)
+        values[here + LOGIT] = values[old + LOGIT]
+        values[here + MOMENT] = values[old + MOMENT]
+        values[here + ROOT] = values[old + ROOT]
+        values[here + INITIAL] = values[old + INITIAL]
+        values[here + MASS] = exp(values[old + LOGIT] - shift)
         values[here + MULTIPLICITY] = 1.0
-        values[parent + MULTIPLICITY] -= 1.0
-        values[parent + MASS] = values[parent + MULTIPLICITY] * values[here + MASS]
-        if correct[origin[row]]:
-            list_correct(correct_rows, row)
-        fresh = max(fresh, row + 1)
-    return fresh
+        values[old + MULTIPLICITY] -= 1.0
+        values[old + MASS] = values[old + MULTIPLICITY] * values[here + MASS]
+        if row < first_wrong:
+            correct = max(correct, row + 1)
+        else:
+            end = max(end, row + 1)
+    return Extent(correct, first_wrong, end)
 
 
 @inlined
 def grown(root: float, to_square: float, gradient: float) -> float:
     """The root of root^2 + to_square gradient^2; exact also where the square of a first gradient would underflow."""
-    return math.sqrt(to_square) * abs(gradient) if root == 0.0 else math.sqrt(root**2 + to_square * gradient**2)
+    alone = math.sqrt(to_square) * abs(gradient)
+    both = math.sqrt(root * root + to_square * (gradient * gradient))
+    return both if both > alone else alone
 
 
 @compiled
 def add_gradients(
     rows: Rows,
-    count: int,
+    extent: Extent,
     found: int,
     total: float,
     rule: Rule,
     step: int,
-    correct: BoolArray,
     pair: tuple[float, float],
 ) -> None:
     """Adds the group's gradient to the moments of all rows that have one.
 
     `pair` is what a correct and a wrong rollout contribute: weighted advantage or reward, over N.
     """
-    values, origin, times, drawn = rows.values, rows.origin, rows.times, rows.drawn
+    values, times, drawn = rows.values, rows.times, rows.drawn
     of_correct, of_wrong = pair
     softmax_term = 0.0
     to_moment = rule.beta1 ** -pending(rule, step)
@@ -254,53 +263,58 @@ def add_gradients(
     for index in range(found):
         row = drawn[index]
         here = at(row)
-        coefficient = of_correct if correct[origin[row]] else of_wrong
+        coefficient = of_correct if row < extent.first_wrong else of_wrong
         if not rule.distinct:
             coefficient *= times[row]
         if rule.through_softmax:
-            values[here + COEFFICIENT] = coefficient
+            values[here + WORKING] = coefficient
             softmax_term += values[here + MASS] / total * coefficient
         else:
             values[here + MOMENT] += to_moment * coefficient
             values[here + ROOT] = grown(values[here + ROOT], to_square, coefficient)
     if rule.through_softmax:
-        _add_gradients_to_all(values, count, total, to_moment, to_square, softmax_term)
+        _add_gradients_to_all(rows, extent.end, total, to_moment, to_square, softmax_term)
 
 
 @compiled
 def _add_gradients_to_all(
-    values: FloatArray, count: int, total: float, to_moment: float, to_square: float, softmax_term: float
+    rows: Rows, end: int, total: float, to_moment: float, to_square: float, softmax_term: float
 ) -> None:
-    lanes, stride, blocks = np.uint64(LANES), np.uint64(STRIDE), np.uint64((count + LANES - 1) // LANES)
+    values, asleep_since = rows.values, rows.asleep_since
+    lanes, stride = np.uint64(LANES), np.uint64(STRIDE)
     moment, root, mass = np.uint64(MOMENT), np.uint64(ROOT), np.uint64(MASS)
-    multiplicity, coefficient = np.uint64(MULTIPLICITY), np.uint64(COEFFICIENT)
+    multiplicity, working = np.uint64(MULTIPLICITY), np.uint64(WORKING)
     per_total = 1.0 / total
-    for block in range(blocks):
+    for block in range(np.uint64(blocks_for(end))):
+        if asleep_since[block] != NEVER:
+            continue
         for lane in range(lanes):
             here = block * stride + lane
             # of one action of the row; a row that holds none any more has no mass either
-            probability = values[here + mass] * per_total / max(values[here + multiplicity], 1.0)
-            gradient = probability * (values[here + coefficient] - softmax_term)
-            values[here + coefficient] = 0.0
+            actions = values[here + multiplicity]
+            probability = values[here + mass] * per_total / (actions if actions > 1.0 else 1.0)
+            gradient = probability * (values[here + working] - softmax_term)
+            values[here + working] = 0.0
             values[here + moment] += to_moment * gradient
             values[here + root] = grown(values[here + root], to_square, gradient)
 
 
 @compiled
-def sweep(rows: Rows, count: int, rule: Rule, step: int, shift: float) -> None:
+def sweep(rows: Rows, end: int, rule: Rule, step: int, shift: float) -> None:
     """Moves the logits of all blocks that are awake, computes their masses, and discounts their moments.
 
     Where steps are known to be small, masses are multiplied by e^step, and computed from the logits only in every
     STEPS_BETWEEN_CHECKS-th step, so that no more than so many roundings add up.
     """
-    values, block_mass, asleep_since = rows.values, rows.block_mass, rows.asleep_since
+    values, asleep_since = rows.values, rows.asleep_since
+    column_mass, block_mass = rows.column_mass, rows.block_mass
     late = pending(rule, step)
     rate, offset = as_stored(rule, step)
     beta1, root_beta2, keep = rule.beta1 ** (late + 1), rule.root_beta2 ** (late + 1), rule.keep
     by_steps = rule.small_steps and step % STEPS_BETWEEN_CHECKS != 0
     lanes = np.uint64(LANES)
     moment, root, mass, multiplicity = np.uint64(MOMENT), np.uint64(ROOT), np.uint64(MASS), np.uint64(MULTIPLICITY)
-    for block in range((count + LANES - 1) // LANES):
+    for block in range(blocks_for(end)):
         if asleep_since[block] != NEVER:
             continue
         # unsigned indices and no call that is not inlined: or these loops, where a run spends its time, are not
@@ -324,16 +338,16 @@ def sweep(rows: Rows, count: int, rule: Rule, step: int, shift: float) -> None:
                 s *= root_beta2
                 values[here + moment] = m if abs(m) > NEGLIGIBLE else 0.0
                 values[here + root] = s if s > NEGLIGIBLE else 0.0
-        block_mass[block] = sum_of_block(values, block, MASS)
+        sum_masses(values, column_mass, block_mass, block)
 
 
 @compiled
-def put_to_sleep(rows: Rows, count: int, rule: Rule, step: int) -> None:
+def put_to_sleep(rows: Rows, end: int, rule: Rule, step: int) -> None:
     """After the sweep of `step`: lets blocks sleep whose rows have all but stopped."""
     values, asleep_since = rows.values, rows.asleep_since
     rate, offset = rule.rate[step - 1], rule.offset[step - 1]
     least = LEAST_MOVE / (rule.future + rule.future**2 / (2.0 * step)) / rate
-    for block in range((count + LANES - 1) // LANES):
+    for block in range(blocks_for(end)):
         if asleep_since[block] != NEVER:
             continue
         for here in range(block * STRIDE, block * STRIDE + LANES):

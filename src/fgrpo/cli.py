@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import typer
 from typer.exceptions import TyperException
 
-from fgrpo.commands import diagnose, paper, sweep, theory, train
+from fgrpo.commands import diagnose, paper, studies, sweep, theory, train
 
 USER_ERROR = 2
 INTERRUPTED = 130  # what typer returns for Ctrl-C
@@ -58,6 +58,8 @@ for command in (
     app.command()(command)
 # whatever else follows is for TRL
 app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})(train.train)
+for study in (studies.compare, studies.readings, studies.zone):
+    sweep.app.command()(study)
 app.add_typer(sweep.app, name="sweep")
 
 

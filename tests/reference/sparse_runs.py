@@ -28,29 +28,31 @@ def single_actions(policy, logits=None):
     return rows.Start(logits, np.ones(logits.size), action < policy.correct, leaf)
 
 
+def in_use(extent):
+    """Rows that there are, correct ones first."""
+    return np.concatenate([np.arange(extent.correct), np.arange(extent.first_wrong, extent.end)])
+
+
 def fields(progress, *names):
     """Fields of the rows in use, shape [names, rows]."""
     values = progress.rows.values.reshape(-1, rows.STRIDE // rows.LANES, rows.LANES)
-    return [values[:, name // rows.LANES].ravel()[: progress.size].copy() for name in names]
+    return [values[:, name // rows.LANES].ravel()[in_use(progress.extent)] for name in names]
 
 
 def dense_logits(progress, start):
     """Logits of single actions, correct ones first, the anchor at 0."""
     logit, multiplicity = fields(progress, rows.LOGIT, rows.MULTIPLICITY)
-    correct = start.correct[progress.rows.origin[: progress.size]]
-    number = multiplicity.astype(int)
-    return np.concatenate([np.repeat(logit[one], number[one]) for one in (correct, ~correct)])
+    correct = start.correct[progress.rows.origin[in_use(progress.extent)]]
+    assert (correct == (in_use(progress.extent) < progress.extent.first_wrong)).all()
+    return np.repeat(logit, multiplicity.astype(int))
 
 
 def dense_counts(config, logits, step):
     """The group that the sparse engine draws in a step from a policy of single actions."""
     start = single_actions(config.policy, logits)
-    state, key, buffer = (
-        rows.new_rows(start),
-        philox.stream_words(config.stream_key),
-        groups.buffer_for(config.group_size),
-    )
-    rows.compute_masses(state, logits.size, logits.max())
-    total = rows.accumulate(state, logits.size)
-    groups.draw_rows(state, logits.size, total, config.group_size, step, key, buffer)
-    return state.times[: logits.size].astype(np.int64)
+    key, buffer = philox.stream_words(config.stream_key), groups.buffer_for(config.group_size)
+    state, extent = rows.new_rows(start)
+    rows.compute_masses(state, extent.end, logits.max())
+    total = rows.accumulate(state, extent.end)
+    groups.draw_rows(state, extent.end, total, config.group_size, step, key, buffer)
+    return state.times[in_use(extent)].astype(np.int64)

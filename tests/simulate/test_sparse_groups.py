@@ -14,7 +14,7 @@ from fgrpo.simulate.policy import initial_logits, softmax
 from fgrpo.simulate.sampling import sample_counts
 from fgrpo.simulate.sparse import groups, philox, rows
 from reference.simulation import goodness_of_fit, pooled, sample_counts_float32
-from reference.sparse_runs import plain_start
+from reference.sparse_runs import in_use, plain_start
 
 FALSE_ALARM = 1e-4
 DRAWS = 2_000_000
@@ -29,22 +29,22 @@ def concentrated_logits():
 
 
 def ready(start):
-    """Rows with masses, their number and their total."""
-    state, count = rows.new_rows(start), start.logit.size
-    rows.compute_masses(state, count, start.logit.max())
-    return state, count, rows.accumulate(state, count)
+    """Rows with masses, their extent and their total."""
+    state, extent = rows.new_rows(start)
+    rows.compute_masses(state, extent.end, start.logit.max())
+    return state, extent, rows.accumulate(state, extent.end)
 
 
 def single_actions(logits):
     return ready(plain_start(logits, np.ones(logits.size), np.arange(logits.size) < POLICY.correct))
 
 
-def draw_counts(state, count, total, group_size, steps, seed=1):
+def draw_counts(state, extent, total, group_size, steps, seed=1):
     """Times each row was drawn in all groups together."""
     key, buffer = philox.stream_words(seed), groups.buffer_for(group_size)
-    counts = np.zeros(count, dtype=np.int64)
+    counts = np.zeros(extent.end, dtype=np.int64)
     for step in range(1, steps + 1):
-        found = groups.draw_rows(state, count, total, group_size, step, key, buffer)
+        found = groups.draw_rows(state, extent.end, total, group_size, step, key, buffer)
         drawn = state.drawn[:found]
         assert np.unique(drawn).size == found
         assert (state.times[drawn] > 0).all()
@@ -52,7 +52,8 @@ def draw_counts(state, count, total, group_size, steps, seed=1):
         counts[drawn] += state.times[drawn]
         state.times[drawn] = 0
         assert not state.times.any()
-    return counts
+    assert counts.sum() == counts[in_use(extent)].sum()
+    return counts[in_use(extent)]
 
 
 @pytest.mark.parametrize("logits", [initial_logits(POLICY), concentrated_logits()], ids=["start", "concentrated"])
@@ -113,12 +114,24 @@ def test_rows_without_mass_are_never_drawn(group_size):
 def test_points_at_the_very_end_fall_on_the_last_row_that_has_mass():
     logits = np.array([0.0, 0.0, -5000.0])
     state, _, total = ready(plain_start(logits, np.ones(3), np.array([True, False, False])))
-    # the last spacing is 0, so the last point is the total itself
-    assert groups._merge(state, 1, total, 2, np.array([1.0, 1.0, 0.0, 0.0]), 0) == 1
-    assert state.times[:3].tolist() == [0, 2, 0]
+    # the last spacing is 0, so the last point is the total itself; the wrong rows begin at 64
+    spacings = np.zeros(groups.buffer_for(2).size)
+    spacings[:2] = 1.0
+    assert groups._merge(state, 2, total, 2, spacings, 0) == 1
+    assert state.times[[0, 64, 65]].tolist() == [0, 2, 0]
     state.times[:] = 0
-    assert groups._search(state, 1, total, 2, np.array([1.0, 0.0])) == 2
-    assert state.times[:3].tolist() == [1, 1, 0]
+    assert groups._search(state, 2, total, 2, np.array([1.0, 0.0])) == 2
+    assert state.times[[0, 64, 65]].tolist() == [1, 1, 0]
+
+
+@pytest.mark.parametrize("draws", [1, 2, 7, 8, 100, 1001])
+def test_points_are_the_partial_sums_of_the_spacings(draws):
+    spacings = np.random.default_rng(4).exponential(size=groups.buffer_for(draws).size)
+    expected = 3.0 * np.cumsum(spacings[:draws]) / spacings[: draws + 1].sum()
+    groups._make_points(spacings, draws, 3.0)
+    np.testing.assert_allclose(spacings[:draws], expected, rtol=1e-13)
+    assert (np.diff(spacings[:draws]) >= 0).all()
+    assert (spacings[draws : draws + groups.BOUNDS] == np.inf).all()
 
 
 def exact_law(sizes, weights, group_size):
@@ -143,14 +156,14 @@ def pattern(times, classes):
 
 def member_patterns(sizes, weights, group_size, steps, tell_apart=True):
     start = plain_start(np.log(weights), np.array(sizes, dtype=float), np.array([True, True, False]))
-    state, count, total = ready(start)
-    state = rows.with_room(state, count + group_size)
+    state, extent, total = ready(start)
+    state, extent = rows.with_room(state, extent, group_size, group_size)
     key, buffer = philox.stream_words(9), groups.buffer_for(group_size)
     seen = Counter()
     for step in range(1, steps + 1):
-        found = groups.draw_rows(state, count, total, group_size, step, key, buffer)
+        found = groups.draw_rows(state, extent.end, total, group_size, step, key, buffer)
         if tell_apart:
-            found = groups.tell_members_apart(state, count, found, step, key)
+            found = groups.tell_members_apart(state, extent, found, step, key)
         drawn = state.drawn[:found].tolist()
         assert len(set(drawn)) == found
         assert state.times[state.drawn[:found]].sum() == group_size

@@ -10,7 +10,7 @@ from fgrpo.simulate.sparse import engine, group_measures, groups, philox, rows, 
 from fgrpo.simulate.sparse.measures import MEASURES
 from fgrpo.simulate.updates import Group
 from fgrpo.theory import tail_miss_probability
-from reference.sparse_runs import dense_logits, fields, small
+from reference.sparse_runs import dense_logits, fields, in_use, small
 
 POLICY_MEASURES = MEASURES[:8]
 CLASSES = (
@@ -50,14 +50,17 @@ def test_group_measures_equal_the_dense_formulas(preset, policy, group_size, lea
     progress, origin = engine.begin(start, out)
     unsettled = 0
     for step in range(1, 101):
-        progress, draws = engine.draw(progress, start, group_size, step, key, buffer, True)
-        count, [logit, multiplicity] = progress.size, fields(progress, rows.LOGIT, rows.MULTIPLICITY)
+        progress, draws = engine.draw(progress, group_size, step, key, buffer, True)
+        # draw has made room, so rows are numbered for good until the next one
+        old, class_row = in_use(progress.extent), progress.rows.class_row.copy()
+        logit, multiplicity = np.zeros((2, progress.rows.origin.size))
+        logit[old], multiplicity[old] = fields(progress, rows.LOGIT, rows.MULTIPLICITY)
         times, origin_of = progress.rows.times.copy(), progress.rows.origin.copy()
-        fresh = np.flatnonzero(times[count:]) + count
-        multiplicity[: start.logit.size] -= np.bincount(origin_of[fresh], minlength=start.logit.size)
-        row = np.concatenate([np.repeat(np.arange(count), multiplicity.astype(int)), fresh])
+        fresh = np.setdiff1d(np.flatnonzero(times), old)
+        np.subtract.at(multiplicity, class_row[origin_of[fresh]], 1)
+        row = np.concatenate([np.repeat(old, multiplicity[old].astype(int)), fresh])
         row = row[np.argsort(~start.correct[origin_of[row]], kind="stable")]
-        parent = np.where(row < count, row, origin_of[row])
+        parent = np.where(np.isin(row, fresh), class_row[origin_of[row]], row)
         before, leaf = logit[parent], start.leaf[origin_of[row]]
         probabilities = softmax(before)
         assert draws.correct_mass == pytest.approx(probabilities[: policy.correct].sum(), rel=1e-12)
@@ -65,8 +68,10 @@ def test_group_measures_equal_the_dense_formulas(preset, policy, group_size, lea
         pair = (1 - rate) * 2 / group_size, -rate * 2 / group_size
         progress = engine.update(progress, draws, (1.0, *pair), start, origin, rule, group_size, step, True, out)
 
-        unsettled += int((row >= progress.size).sum())
-        after = fields(progress, rows.LOGIT)[0][np.where(row < progress.size, row, parent)]
+        settled = np.isin(row, in_use(progress.extent))
+        unsettled += int((~settled).sum())
+        logit[in_use(progress.extent)] = fields(progress, rows.LOGIT)[0]
+        after = logit[np.where(settled, row, parent)]
         # leaves to the front, where a slice can name them
         order = np.argsort(~leaf, kind="stable")
         assert start.correct[origin_of[row[order]]][: policy.correct].all()
@@ -86,7 +91,7 @@ def test_homogeneous_groups_change_exactly_nothing(preset, wrong_logit):
     config = small(preset, wrong_logit=wrong_logit, weight_decay=0.0)
     start = rows.start_of(config.policy)
     _, measured, progress = engine.run(config, start)
-    assert progress.size == 3
+    assert in_use(progress.extent).size == 3
     np.testing.assert_array_equal(dense_logits(progress, start), initial_logits(config.policy))
     np.testing.assert_array_equal(measured[:, :8], np.broadcast_to(measured[0, :8], (7, 8)))
     trajectory = simulate_sparse(config)

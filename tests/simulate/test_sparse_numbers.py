@@ -1,12 +1,13 @@
 """The random numbers and elementary functions of the sparse engine. Statistical tests have fixed seeds; over seeds each
 would reject right code with probability 1e-4."""
 
+import numba
 import numpy as np
 import pytest
 import scipy.stats
 
-from fgrpo.simulate.sparse import elementary, philox
-from fgrpo.simulate.sparse._compile import compiled
+from fgrpo.simulate.sparse import _compile, elementary, philox
+from fgrpo.simulate.sparse._compile import compiled, number_below, number_up_to
 
 FALSE_ALARM = 1e-4
 ULP = 2.0**-52
@@ -38,6 +39,16 @@ def one_philox(counter, key):
 @compiled
 def one_scaled(word, bound):
     return philox.scaled(word, bound)
+
+
+@compiled
+def count_below(values, begin, bound):
+    return number_below(values, begin, bound)
+
+
+@compiled
+def count_up_to(eight, bound):
+    return number_up_to(eight, bound)
 
 
 def applied(function, x):
@@ -140,3 +151,22 @@ def test_scaled_is_the_exact_floor():
     for word in [0, 1, 2**32 - 1, 2**32, 2**63, 2**64 - 1, *map(int, rng.integers(0, 2**64, 200, dtype=np.uint64))]:
         for bound in (1, 2, 3, 10_000, 2**31 - 1, 2**32 - 1):
             assert one_scaled(np.uint64(word), np.uint64(bound)) == word * bound >> 64
+
+
+def test_vectors_are_compared_as_single_values():
+    values = np.sort(np.random.default_rng(6).random(40))
+    for bound in (0.0, values[3], 0.5, values[30], 1.0):
+        assert count_below(values, 4, bound) == (values[4:36] < bound).sum()
+        assert count_up_to(tuple(values[:8]), bound) == (values[:8] <= bound).sum()
+
+
+def test_without_a_folder_for_machine_code_functions_are_compiled_in_each_process(monkeypatch):
+    njit = numba.njit
+
+    def without_folder(cache=False, **options):
+        if cache:
+            raise RuntimeError("cannot cache function: no locator available")
+        return njit(**options)
+
+    monkeypatch.setattr(numba, "njit", without_folder)
+    assert _compile.compiled_once(lambda x: x + 1.0)(2.0) == 3.0

@@ -14,7 +14,7 @@ from fgrpo.simulate.policy import initial_logits, softmax
 from fgrpo.simulate.sparse import engine, payoffs, rows, steps
 from fgrpo.simulate.sparse.measures import MEASURES
 from reference import simulation
-from reference.sparse_runs import dense_counts, dense_logits, single_actions, small
+from reference.sparse_runs import dense_counts, dense_logits, in_use, single_actions, small
 
 POLICY_MEASURES = MEASURES[:8]
 
@@ -146,13 +146,13 @@ def test_sleeping_blocks_change_a_run_by_less_than_the_stated_bound(monkeypatch)
     config = small(group_size=64, steps=1500, learning_rate=0.05, actions=12_800, correct=1000)
     start = rows.start_of(config.policy)
     _, measured, progress = engine.run(config, start)
-    asleep = progress.rows.asleep_since[: progress.size // rows.LANES] != rows.NEVER
+    asleep = progress.rows.asleep_since[in_use(progress.extent)[:: rows.LANES] // rows.LANES] > 0
     assert 0.5 < asleep.mean() < 1.0
 
     rule_of = engine.rule_of
     monkeypatch.setattr(engine, "rule_of", lambda *arguments: rule_of(*arguments)._replace(future=np.inf))
     _, always_awake, awake = engine.run(config, start)
-    assert (awake.rows.asleep_since == rows.NEVER).all()
+    assert (awake.rows.asleep_since[in_use(awake.extent) // rows.LANES] == rows.NEVER).all()
     # a logit misses less than LEAST_MOVE in each nap, of which it can have one in 16 steps; most have but a few
     bound = 1500 / steps.STEPS_BETWEEN_CHECKS * steps.LEAST_MOVE
     assert bound < 1e-10

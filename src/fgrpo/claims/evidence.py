@@ -15,8 +15,6 @@ from fgrpo.simulate.summary import final_rows, seed_summary, start_policy, sweep
 
 DEFAULT_READING = "figure_matching"
 OTHER_READINGS = tuple(name for name in PRESETS if name != DEFAULT_READING)
-RETAINED = 0.9
-"""Retained mass from which on a run counts as keeping its correct modes, in the checks of sentences."""
 FEWEST_SIZES = 3
 """Group sizes that a sentence about small, middle and large ones needs."""
 
