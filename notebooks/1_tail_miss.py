@@ -30,6 +30,7 @@ from matplotlib.figure import Figure
 from fgrpo import theory
 from fgrpo.cli import main
 from fgrpo.figures import Picture, figure_2, figure_2_alt_text, figure_2_data, figure_style
+from fgrpo.figures.style import group_size_axis
 
 # %% [markdown]
 # ## Every curve has one peak
@@ -77,15 +78,14 @@ with figure_style():
     figure = Figure(figsize=(7, 2.6))
     left, right = figure.subplots(1, 2)
     for ax in (left, right):
-        ax.set_xscale("log", base=2)
-        ax.set_xlabel("group size N")
+        group_size_axis(ax, 1, 256, label_every=2)
     left.axvspan(low, high, color="C4", alpha=0.15, lw=0)
     left.text((low * high) ** 0.5, 0.08, "miss-prone", ha="center")
     left.text(1.1, 0.92, "inactive")
     left.text(90, 0.92, "covered")
-    left.plot(n, theory.active_probability(success_rate, n), "C7--", label="active")
+    left.plot(n, theory.active_probability(success_rate, n), "k--", label="active")
     left.plot(n, theory.tail_miss_probability(success_rate, rare_mass, n), "C0", label="tail miss")
-    left.axhline(level, color="C7", lw=0.7, ls=":")
+    left.axhline(level, color="black", lw=0.7, ls=":")
     left.set_ylabel("probability per step")
     left.legend(loc="center right")
     right.plot(n[1:], theory.tail_miss_per_rollout(success_rate, rare_mass, n[1:]), "C0")

@@ -61,7 +61,7 @@ print("Lemma 3.1: no counterexample")
 
 # %%
 mu, share, n = find(
-    st.tuples(twentieths, twentieths, st.integers(1, 40)),
+    st.tuples(twentieths, twentieths, st.integers(2, 40)),
     lambda case: (
         (1 - case[0] * case[1]) ** case[2] - (1 - case[0]) ** case[2]
         != enumerated_tail_miss(case[0], case[0] * case[1], case[2])

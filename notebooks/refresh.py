@@ -30,7 +30,13 @@ def read_text(name: str) -> NotebookNode:
 
 def execute(notebook: NotebookNode, folder: Path) -> NotebookNode:
     """Execute all cells in a fresh kernel that runs in `folder`; a cell that fails raises CellExecutionError."""
-    client = NotebookClient(notebook, timeout=600, kernel_name="python3", resources={"metadata": {"path": str(folder)}})
+    client = NotebookClient(
+        notebook,
+        timeout=600,
+        kernel_name="python3",
+        extra_arguments=["--log-level=ERROR"],
+        resources={"metadata": {"path": str(folder)}},
+    )
     return client.execute()
 
 
