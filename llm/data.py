@@ -160,7 +160,7 @@ def prepare_math(
         for row in rows
         if not _blank(row[problem_column]) and not _blank(row[answer_column])
     ]
-    samples = [(_prompt(problem, prompt_format, system_prompt), problem, answer) for problem, answer in complete]
+    samples = [(math_prompt(problem, prompt_format, system_prompt), problem, answer) for problem, answer in complete]
     if max_prompt_tokens is not None:
         samples = [sample for sample in samples if _tokens(sample[0], tokenizer) <= max_prompt_tokens]
     short = len(samples)
@@ -193,7 +193,13 @@ def _words(text: str) -> str:
     return " ".join(text.split())
 
 
-def _prompt(problem: str, prompt_format: str, system_prompt: str | None) -> str | list[dict[str, str]]:
+def math_prompt(
+    problem: str, prompt_format: Literal["chat", "text"] = "chat", system_prompt: str | None = SYSTEM_PROMPT
+) -> str | list[dict[str, str]]:
+    """The prompt of a problem: a list of messages, or system prompt, an empty line and the problem.
+
+    Source: App. L (v2).
+    """
     if prompt_format == "text":
         return problem if system_prompt is None else f"{system_prompt}\n\n{problem}"
     system = [] if system_prompt is None else [{"role": "system", "content": system_prompt}]

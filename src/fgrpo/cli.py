@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import typer
 from typer.exceptions import TyperException
 
-from fgrpo.commands import diagnose, paper, studies, sweep, theory, train
+from fgrpo.commands import diagnose, evaluate, paper, rare, studies, sweep, theory, train
 
 USER_ERROR = 2
 INTERRUPTED = 130  # what typer returns for Ctrl-C
@@ -61,6 +61,8 @@ app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options"
 for study in (studies.compare, studies.readings, studies.zone):
     sweep.app.command()(study)
 app.add_typer(sweep.app, name="sweep")
+app.add_typer(evaluate.app, name="evaluate")
+app.add_typer(rare.app, name="rare")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
