@@ -1,12 +1,15 @@
-"""Figures 2, 4 and 5 of the paper and those of the studies: their data, their panels, and their files.
+"""Figures 1 to 5 of the paper, the regime diagram, and the figures of the studies: their data, panels, and files.
 
 Each figure N has three functions: `figure_N_data` returns what is drawn, `figure_N(data)` draws it, and
-`figure_N_alt_text(data)` says it in a sentence; functions named `plot_...` draw one panel on given axes. Nothing here
-touches pyplot or matplotlib's global settings. The studies have their data from fgrpo.simulate instead.
+`figure_N_alt_text(data)` says it in a sentence; so has the `regime_diagram`. Functions named `plot_...` draw one panel
+on given axes. Nothing here touches pyplot or matplotlib's global settings. The studies have their data from
+fgrpo.simulate instead; `Picture` shows a figure in a notebook.
 """
 
 from fgrpo.figures.comparison import comparison_alt_text, figure_comparison, plot_matched
+from fgrpo.figures.figure1 import figure_1, figure_1_alt_text, figure_1_data, plot_reported_pass_rates
 from fgrpo.figures.figure2 import figure_2, figure_2_alt_text, figure_2_data, plot_tail_miss_curves
+from fgrpo.figures.figure3 import figure_3, figure_3_alt_text, figure_3_data, plot_advantage_magnitudes
 from fgrpo.figures.figure4 import (
     figure_4,
     figure_4_alt_text,
@@ -25,6 +28,14 @@ from fgrpo.figures.figure5 import (
 )
 from fgrpo.figures.picture import Picture
 from fgrpo.figures.readings import figure_readings, plot_reading, readings_alt_text
+from fgrpo.figures.regime import (
+    plot_regimes,
+    plot_risk,
+    plot_sweep_retention,
+    regime_diagram,
+    regime_diagram_alt_text,
+)
+from fgrpo.figures.regime_data import regime_diagram_data
 from fgrpo.figures.save import save_figure
 from fgrpo.figures.style import figure_style, gamma_line_style, group_size_style
 from fgrpo.figures.zones import figure_zone, plot_zone, zone_alt_text
@@ -33,9 +44,15 @@ __all__ = [
     "TRAJECTORY_GROUP_SIZES",
     "Picture",
     "comparison_alt_text",
+    "figure_1",
+    "figure_1_alt_text",
+    "figure_1_data",
     "figure_2",
     "figure_2_alt_text",
     "figure_2_data",
+    "figure_3",
+    "figure_3_alt_text",
+    "figure_3_data",
     "figure_4",
     "figure_4_alt_text",
     "figure_4_data",
@@ -48,6 +65,7 @@ __all__ = [
     "figure_zone",
     "gamma_line_style",
     "group_size_style",
+    "plot_advantage_magnitudes",
     "plot_correct_mass",
     "plot_final_masses",
     "plot_leaf_tail_miss",
@@ -55,10 +73,17 @@ __all__ = [
     "plot_long_retained_mass",
     "plot_matched",
     "plot_reading",
+    "plot_regimes",
+    "plot_reported_pass_rates",
     "plot_retained_mass",
+    "plot_risk",
+    "plot_sweep_retention",
     "plot_tail_miss_curves",
     "plot_zone",
     "readings_alt_text",
+    "regime_diagram",
+    "regime_diagram_alt_text",
+    "regime_diagram_data",
     "save_figure",
     "zone_alt_text",
 ]

@@ -14,11 +14,10 @@ from matplotlib.ticker import PercentFormatter
 from numpy.typing import NDArray
 from pandas import DataFrame
 
-from fgrpo.figures.style import BLUE, GREEN, GREY, PAGE_WIDTH, PURPLE, VERMILLION, probability_axis
+from fgrpo.figures.style import BLUE, GREEN, GREY, PAGE_WIDTH, PURPLE, REGIME_COLOURS, VERMILLION, probability_axis
 from fgrpo.figures.svg import page_style
 
 LINES = ((BLUE, "o"), (VERMILLION, "s"), (GREEN, "^"), (PURPLE, "D"))
-REGIME_COLOURS = {"inactive": GREY, "miss-prone": VERMILLION, "covered": BLUE}
 _HEIGHT = 2.6
 _BAR_WIDTH = 0.8
 _SHADES = 20  # so few that the scale is drawn as shapes, not as an image

@@ -9,6 +9,8 @@ Deviation: curves are drawn through all whole group sizes, not only through powe
 between those.
 """
 
+from collections.abc import Sequence
+
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -42,9 +44,16 @@ def figure_2_data() -> DataFrame:
 
     Source: Figure 2 in v1, Figure 3 in v2.
     """
+    return tail_miss_curves(_SUCCESS_RATES, _RARE_FRACTIONS, _LARGEST_GROUP_SIZE)
+
+
+def tail_miss_curves(
+    success_rates: Sequence[float], rare_fractions: Sequence[float], largest_group_size: int
+) -> DataFrame:
+    """Rows as of `figure_2_data`, for other success rates and rare fractions and up to another group size."""
     success_rate, rare_fraction, group_size = (
         grid.ravel()
-        for grid in np.meshgrid(_SUCCESS_RATES, _RARE_FRACTIONS, np.arange(1, _LARGEST_GROUP_SIZE + 1), indexing="ij")
+        for grid in np.meshgrid(success_rates, rare_fractions, np.arange(1, largest_group_size + 1), indexing="ij")
     )
     rare_mass = rare_fraction * success_rate
     return DataFrame(

@@ -24,6 +24,9 @@ BLUE, VERMILLION, GREEN, PURPLE = "#0072B2", "#D55E00", "#009E73", "#CC79A7"
 ORANGE, SKY, BLACK = "#E69F00", "#56B4E9", "#000000"
 GREY = "#777777"
 
+REGIME_COLOURS = {"inactive": GREY, "miss-prone": VERMILLION, "covered": BLUE}
+"""One colour per tail-miss regime (`fgrpo.theory.tail_miss_regime`)."""
+
 # One entry per power of two from 1 to 131072, ordered so that the paper's four sizes (2, 256, 8192, 131072) and every
 # fourth power get different colours; markers tell apart what still shares one.
 _GROUP_SIZE_COLOURS = (

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import typer
 from typer.exceptions import TyperException
 
-from fgrpo.commands import diagnose, evaluate, paper, rare, studies, sweep, theory, train
+from fgrpo.commands import diagnose, evaluate, figure, paper, rare, studies, sweep, theory, train
 
 USER_ERROR = 2
 INTERRUPTED = 130  # what typer returns for Ctrl-C
@@ -48,7 +48,7 @@ def _root(
 
 for command in (
     paper.reproduce,
-    paper.figure,
+    figure.figure,
     theory.tail_miss,
     theory.advise,
     theory.prove,

@@ -9,26 +9,21 @@ What is reproduced, and where it deviates from the paper:
 """
 
 import os
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
-
-from matplotlib.figure import Figure
-from pandas import DataFrame
 
 from fgrpo import figures
 from fgrpo.claims.evidence import DEFAULT_READING, OTHER_READINGS, Evidence
-from fgrpo.figure_number import FigureNumber
+from fgrpo.drawing import Material, draw_figures
+from fgrpo.figure_name import FigureName
 from fgrpo.report import reproduction_report
-from fgrpo.simulate import PolicyConfig, RunConfig, load_results, paper_sweep, run_sweep
+from fgrpo.simulate import RunConfig, paper_sweep, run_sweep
 from fgrpo.simulate.files import write_atomically
-from fgrpo.simulate.policy import initial_masses
 from fgrpo.simulate.store import SWEEP
-from fgrpo.simulate.summary import split_by_length
 from fgrpo.simulate.sweep import quick_sweep
 
 REPORT = "report.md"
+FIGURES = (FigureName.TWO, FigureName.FOUR, FigureName.FIVE)
 
 
 @dataclass(frozen=True)
@@ -99,57 +94,8 @@ def reproduce(
     plan = _quick_plan() if quick else _full_plan()
     results = run_sweep([*plan.sweep, *plan.long, *plan.readings], out, workers=workers, progress=progress)
     evidence = Evidence(results, plan.sweep[0].policy, plan.sweep[0].steps)
-    drawn = [path for number in FigureNumber for path in draw_figure(number, out)]
+    material = Material(out, required=True)
+    drawn = [path for name in FIGURES for path in draw_figures(name, out, material).paths]
     report = Path(out, REPORT)
     write_atomically(report, reproduction_report(evidence).encode())
     return [*drawn, Path(out, SWEEP), report]
-
-
-def draw_figure(number: int, out: str | os.PathLike[str]) -> list[Path]:
-    """Draws Figure 2, 4 or 5 (numbers of version 1) into a results folder; Figure 4 from the results stored there.
-
-    Returns:
-        Paths of the PNG, the PDF and the drawn data.
-
-    Raises:
-        ValueError: If there is no such figure, or Figure 4 finds no stored results.
-        OSError: If a file cannot be written.
-    """
-    if number not in _DRAWINGS:
-        raise ValueError(
-            f"the figure must be one of {', '.join(map(str, _DRAWINGS))}, got {number}: they are version 1's numbers"
-        )
-    drawing = _DRAWINGS[FigureNumber(number)]
-    data = drawing.data(out)
-    return figures.save_figure(
-        drawing.figure(data), out, f"figure_{number}", data=data, description=drawing.alt_text(data)
-    )
-
-
-def _figure_4_data(out: str | os.PathLike[str]) -> DataFrame:
-    results = load_results(out)
-    results = results[results["reading"] == DEFAULT_READING]
-    # the runs that go on longer are those of the group sizes whose trajectories are shown
-    _, longer = split_by_length(results)
-    sizes = tuple(sorted(int(n) for n in longer["group_size"].unique())) or None
-    return figures.figure_4_data(results, group_sizes=sizes)
-
-
-def _figure_5_data(out: str | os.PathLike[str]) -> DataFrame:
-    start = initial_masses(PolicyConfig())
-    return figures.figure_5_data(start["correct_mass"], start["leaf_mass"])
-
-
-class _Drawing(NamedTuple):
-    """How a figure comes about: its data, for a results folder, and what is made of them."""
-
-    data: Callable[[str | os.PathLike[str]], DataFrame]
-    figure: Callable[[DataFrame], Figure]
-    alt_text: Callable[[DataFrame], str]
-
-
-_DRAWINGS = {
-    FigureNumber.TWO: _Drawing(lambda out: figures.figure_2_data(), figures.figure_2, figures.figure_2_alt_text),
-    FigureNumber.FOUR: _Drawing(_figure_4_data, figures.figure_4, figures.figure_4_alt_text),
-    FigureNumber.FIVE: _Drawing(_figure_5_data, figures.figure_5, figures.figure_5_alt_text),
-}

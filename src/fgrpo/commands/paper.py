@@ -1,4 +1,4 @@
-"""Commands about the paper as a whole: reproduce, figure, claims."""
+"""Commands about the paper as a whole: reproduce, claims."""
 
 import sys
 from pathlib import Path
@@ -6,8 +6,7 @@ from typing import Annotated
 
 import typer
 
-from fgrpo.commands.options import Json, Out, Quiet, Workers
-from fgrpo.figure_number import FigureNumber
+from fgrpo.commands.options import Json, Quiet, Workers
 
 
 def reproduce(
@@ -31,19 +30,6 @@ def reproduce(
     written = run(folder, quick=quick, workers=workers, progress=not quiet)
     if not quiet:
         print("\n".join(str(path) for path in written))
-
-
-def figure(
-    number: Annotated[FigureNumber, typer.Argument(help="Number of the figure in version 1 of the paper.")],
-    out: Out = Path("results"),
-) -> None:
-    """Draw one figure: PNG, PDF and the drawn data. Figure 4 reads the results stored in --out.
-
-    Example: fgrpo figure 2 --out results
-    """
-    from fgrpo.reproduce import draw_figure
-
-    print("\n".join(str(path) for path in draw_figure(number, out)))
 
 
 def claims(
