@@ -16,6 +16,7 @@ from nbclient import NotebookClient
 from nbformat import NotebookNode
 
 FOLDER = Path(__file__).parent
+_WIDGET = "application/vnd.jupyter.widget-view+json"
 
 
 def names() -> list[str]:
@@ -43,7 +44,8 @@ def execute(notebook: NotebookNode, folder: Path) -> NotebookNode:
 def clean(notebook: NotebookNode) -> NotebookNode:
     """The notebook with nothing in it that tells when, where and with which versions it was executed.
 
-    Streams of one kind that follow one another are joined, for how they are cut is a matter of timing.
+    Streams of one kind that follow one another are joined, for how they are cut is a matter of timing. Widgets, which are
+    nothing without their kernel, are left out.
     """
     for number, cell in enumerate(notebook.cells):
         cell["id"] = f"cell-{number}"
@@ -53,7 +55,7 @@ def clean(notebook: NotebookNode) -> NotebookNode:
             last = outputs[-1] if outputs else None
             if last is not None and output.output_type == "stream" and last.get("name") == output.name:
                 last.text += output.text
-            else:
+            elif _WIDGET not in output.get("data", {}):
                 outputs.append(output)
         if cell.cell_type == "code":
             cell.outputs = outputs
