@@ -34,6 +34,7 @@ from fgrpo.simulate.summary import COLLAPSE_LEVEL
 from fgrpo.theory import risk_interval
 
 _CONTOURS = (0.1, 0.25, 0.5, 0.75, 0.9)
+_APART = 0.08  # of the level: contours nearer to it are left out
 _TINT = 0.35  # of a colour on white, so that black text on it is legible
 _NAME_LENGTH, _NAME_HEIGHT = 0.14, 0.04  # half the room of a region's name (height: per line), in sizes of the axes
 _LABELLED_RATES = np.array([0.55, 0.4, 0.7, 0.25, 0.85, 0.12])  # where contours may bear their value, by preference
@@ -70,7 +71,7 @@ def plot_regimes(data: DataFrame, ax: Axes | None = None) -> Axes:
     ax.set_xlim(0.0, 1.0)
     ax.set_yscale("log")
     ax.set_ylim(rho.min(), 1.0)
-    ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}".replace("e-0", "e-")))
     ax.yaxis.set_minor_formatter(NullFormatter())
     ax.set_xlabel("success rate")
     ax.set_ylabel("rare fraction")
@@ -95,20 +96,20 @@ def plot_risk(data: DataFrame, ax: Axes | None = None) -> Axes:
     ax = axes_or_new(ax)
     field = _panel(data, "risk")
     mu, sizes, miss = _grid(field, "group_size", "tail_miss_probability")
-    values = sorted({*_CONTOURS, field["level"].iloc[0]})
+    level = field["level"].iloc[0]
+    values = sorted([level, *(value for value in _CONTOURS if abs(value - level) > _APART)])
     shades = [_tint(VERMILLION, 0.7 * value) for value in (0.0, *values)]
     ax.contourf(sizes, mu, miss, levels=[0.0, *values, 1.0], colors=shades, zorder=0)
     n = _panel(data, "regimes")["group_size"].iloc[0]
     drawn = [value for value in values if miss.min() < value < miss.max()]
     if drawn:
-        widths = [1.4 if value == field["level"].iloc[0] else 0.6 for value in drawn]
+        widths = [1.4 if value == level else 0.6 for value in drawn]
         contours = ax.contour(sizes, mu, miss, levels=drawn, colors=BLACK, linewidths=widths)
         places = [place for value in drawn for place in _falling_side(field, value, n)]
         ax.clabel(contours, fmt="%g", fontsize=7, manual=places)
     peaks = field.groupby("success_rate")["peak_group_size"].first()
-    ax.plot(peaks, peaks.index, "--", color=BLACK, label="peak")
-    if n >= sizes.min():
-        ax.axvline(n, color=BLACK, linewidth=0.8)
+    ax.plot(peaks, peaks.index, "--", color=BLACK)
+    ax.axvline(n, color=BLACK, linewidth=0.8)
     prompts = data[data["panel"] == "prompts"]
     _circles(ax, prompts, "group_size", "success_rate")
     doublings = np.log2(sizes.max() / sizes.min())
@@ -208,8 +209,8 @@ def regime_diagram_alt_text(data: DataFrame) -> str:
     prompts = data[data["panel"] == "prompts"]
     if len(prompts):
         standing = prompts.groupby("regime")["prompts"].sum()
-        each = ", ".join(f"{standing.get(name, 0.0):.0f} are {name}" for name in REGIME_COLOURS)
-        parts.append(f"of {prompts['prompts'].sum():.0f} prompts {each}")
+        each = ", ".join(f"{standing.get(name, 0.0):.0f} {name}" for name in REGIME_COLOURS)
+        parts.append(f"{_prompt_words(prompts['prompts'].sum())}: {each}")
     swept = data[data["panel"] == "sweep"]
     if len(swept):
         ordered = swept.sort_values("retained_mass")
@@ -232,7 +233,7 @@ def _caption(data: DataFrame) -> str:
     prompts = data[data["panel"] == "prompts"]
     if len(prompts):
         text += (
-            f" Circles: {prompts['prompts'].sum():.0f} prompts at their shrunk success rate, rare fraction {rho:g} "
+            f" Circles: {_prompt_words(prompts['prompts'].sum())} at the shrunk success rate, rare fraction {rho:g} "
             "assumed for all."
         )
     swept = data[data["panel"] == "sweep"]
@@ -241,6 +242,10 @@ def _caption(data: DataFrame) -> str:
         count = f"{seeds.min()}" if seeds.min() == seeds.max() else f"{seeds.min()} to {seeds.max()}"
         text += f" c: reading {swept['reading'].iloc[0]}, mean over seeds ({count}); bold: below {COLLAPSE_LEVEL:g}."
     return text
+
+
+def _prompt_words(count: float) -> str:
+    return "1 prompt" if count == 1 else f"{count:.0f} prompts"
 
 
 def _panel(data: DataFrame, panel: str) -> DataFrame:
@@ -284,7 +289,7 @@ def _name_regimes(ax: Axes, mu: NDArray[Any], rho: NDArray[Any], regime: NDArray
     for name, colour in REGIME_COLOURS.items():
         lines, free = [name], regime == name
         if len(prompts):
-            lines.append(f"{prompts.loc[prompts['regime'] == name, 'prompts'].sum():.0f} prompts")
+            lines.append(_prompt_words(prompts.loc[prompts["regime"] == name, "prompts"].sum()))
             free = free & (np.abs(heights - heights[np.abs(rho[0] - prompts["rare_fraction"].iloc[0]).argmin()]) > 0.04)
         across, along = _NAME_HEIGHT * len(lines), _NAME_LENGTH
         for angle, halves in ((0, (along, across)), (90, (across, along))):
@@ -306,5 +311,5 @@ def _name_regimes(ax: Axes, mu: NDArray[Any], rho: NDArray[Any], regime: NDArray
 def _circles(ax: Axes, prompts: DataFrame, x: str, y: str) -> None:
     """A circle per success rate, its area by the number of prompts."""
     if len(prompts):
-        area = 8.0 + 60.0 * prompts["prompts"] / prompts["prompts"].max()
+        area = 10.0 + 80.0 * prompts["prompts"] / prompts["prompts"].sum()
         ax.scatter(prompts[x], prompts[y], s=area, facecolors="none", edgecolors=BLACK, linewidths=0.8, zorder=2.5)

@@ -57,7 +57,7 @@ def regime_diagram_data(
     # a decade below the fraction at which N rollouts tend to meet the region
     lowest = 10.0 ** np.floor(np.log10(min(_SMALLEST_RARE_FRACTION, rho, 0.1 / n)))
     fractions = np.geomspace(lowest, 1.0 - _EDGE, _POINTS)
-    sizes = np.geomspace(2.0, max(_SMALLEST_LARGEST_GROUP_SIZE, 4.0 * n), _POINTS)
+    sizes = np.geomspace(1.0, max(_SMALLEST_LARGEST_GROUP_SIZE, 4.0 * n), _POINTS)
     panels = [
         _field(*np.meshgrid(rates, fractions, n, indexing="ij"), delta).assign(panel="regimes"),
         _field(*np.meshgrid(rates, rho, sizes, indexing="ij"), delta).assign(panel="risk"),

@@ -39,31 +39,25 @@ FAST = os.environ.get("FGRPO_FAST") == "1"  # a tenth of the actions, fewer seed
 # The weight of an active group with k of N = 8 rollouts right. It is never 0: at least N^-gamma.
 
 # %%
-right = np.arange(1, 8)
+successes = np.arange(1, 8)
 pd.DataFrame(
-    {f"gamma {gamma:g}": theory.focal_weight(right / 8, gamma) for gamma in (0, 0.5, 1, 2)},
-    index=[f"{k}/8" for k in right],
+    {f"gamma {gamma:g}": theory.focal_weight(successes / 8, gamma) for gamma in (0, 0.5, 1, 2)},
+    index=[f"{k}/8" for k in successes],
 ).T.round(3)
 
 # %%
 rate = np.linspace(0.02, 0.98, 200)
 with figures.figure_style():
     figure = Figure(figsize=(7, 2.5))
-    left, middle = figure.subplots(1, 2)
-    for place, gamma in enumerate((0.0, 0.5, 1.0)):
-        for correct, line in ((True, "-"), (False, "--")):
-            size = theory.advantage_magnitude(rate, correct=correct, gamma=gamma)
-            label = f"gamma {gamma:g}, {'right' if correct else 'wrong'}"
-            left.plot(rate, size, f"C{place}{line}", label=label)
-        middle.plot(rate, theory.mean_advantage_magnitude(rate, gamma=gamma), f"C{place}", label=f"gamma {gamma:g}")
+    left, right = figure.subplots(1, 2)
+    figures.plot_advantage_magnitudes(figures.figure_3_data(), left)
+    for gamma in (0.0, 0.5, 1.0):
+        [curve] = right.plot(rate, theory.mean_advantage_magnitude(rate, gamma=gamma), label=f"gamma {gamma:g}")
         peak = theory.strongest_success_rate(gamma)
-        middle.plot(peak, theory.mean_advantage_magnitude(peak, gamma=gamma), f"C{place}*", ms=9, mec="black", mew=0.5)
-    left.set_ylim(0, 4)
-    left.set_ylabel("size of one advantage, g |A|")
-    middle.set_ylabel("mean size over the group")
-    for ax in (left, middle):
-        ax.set_xlabel("success rate of the group")
-        ax.legend()
+        right.plot(peak, theory.mean_advantage_magnitude(peak, gamma=gamma), "*", ms=9, color=curve.get_color())
+    right.set_ylabel("mean g |A| of the group")
+    right.set_xlabel("empirical success rate")
+    right.legend()
 Picture(
     figure,
     "Left: size of the weighted advantage of a right and of a wrong rollout against the group's success rate; gamma 0.5 "
@@ -121,7 +115,7 @@ Picture(figures.figure_comparison(table), figures.comparison_alt_text(table))
 
 # %% [markdown]
 # *Retained mass at matched rollouts (top), correct mass (middle) and KL to the start (bottom), with 95 % intervals over
-# seeds.* At equal rollouts, focal arms lie far above no weight in the collapse. At equal correct mass they lie on it, or
+# seeds.* At equal rollouts, focal arms lie far above no weight in the collapse. At equal correct mass they lie near it, or
 # below. In numbers, at N = 512, with the difference to no weight in brackets:
 
 # %%
@@ -133,7 +127,8 @@ print(comparison_text(at_512))
 
 # %%
 shown = [arm for arm in against(arms, "low learning rate 1") if arm.label in ("low learning rate 1", "focal 1")]
-print(comparison_text(compare_arms(results, shown, levels={"correct_mass": (0.7, 0.8, 0.9), "start_kl": (0.5, 1)})))
+against_low = compare_arms(results, shown, levels={"correct_mass": (0.7, 0.8, 0.9), "start_kl": (0.5, 1)})
+print(comparison_text(against_low[against_low["group_size"] == 512]))
 
 # %% [markdown]
 # ## In fair words

@@ -101,7 +101,7 @@ with figures.figure_style():
                 ax.plot(log["step"], log[f"focal/{key}"], f"C{place}{line}", label=f"gamma {gamma}{words}")
         probability_axis(ax, title)
         ax.set_xlabel("update")
-        ax.legend(loc="best")
+        ax.legend(fontsize=6)
 Picture(
     figure,
     "Over the updates of a run without and one with focal weights: success rates, shares of active, all-right and "

@@ -65,11 +65,11 @@ Picture(
 
 # %%
 rare_fractions = [miss.rare_fraction for miss in diagnosis.run.tail_miss]
-estimates = [[part.tail_miss[0].probability.estimate for part in (first, last)], diagnosis.group_size]
+before, after = (part.tail_miss[0].probability.estimate for part in (first, last))
 Picture(
     plot_tail_misses_over_time(windows, regime_table(diagnosis.windows), rare_fractions),
-    f"Estimated tail-miss probability at rare fraction {rare_fractions[0]:g} from {estimates[0][0]:.2f} to "
-    f"{estimates[0][1]:.2f} over the run, and the share of prompts in each regime at N = {estimates[1]}.",
+    f"Estimated tail-miss probability at rare fraction {rare_fractions[0]:g} from {before:.2f} to {after:.2f} over the run, "
+    f"and the share of prompts in each regime at N = {diagnosis.group_size}.",
 )
 
 # %% [markdown]

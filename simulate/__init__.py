@@ -1,7 +1,8 @@
 """Simulation of the paper's softmax policy: everything can be computed, every action, every step."""
 
+from fgrpo.simulate.batches import simulate_many
 from fgrpo.simulate.config import PolicyClass, PolicyConfig, RunConfig, UpdateConfig
-from fgrpo.simulate.engines import simulate, simulate_many
+from fgrpo.simulate.engines import simulate
 from fgrpo.simulate.grid import sweep_grid
 from fgrpo.simulate.store import load_results
 from fgrpo.simulate.summary import collapse_zone

@@ -8,8 +8,9 @@ from contextlib import closing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from fgrpo.simulate.batches import memory_of, planned_batches, processes_for, run_all
 from fgrpo.simulate.config import RunConfig
-from fgrpo.simulate.engines import ENGINES, memory_of, planned_batches, processes_for, run_all
+from fgrpo.simulate.engines import ENGINES
 from fgrpo.simulate.grid import sweep_grid
 from fgrpo.simulate.progress import progress_bar
 from fgrpo.simulate.store import ResultsFolder

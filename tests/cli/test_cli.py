@@ -6,14 +6,11 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
-import pandas as pd
 import pytest
-from PIL import Image
 
 from fgrpo.cli import main
-from fgrpo.reproduce import draw_figure, reproduce
+from fgrpo.reproduce import reproduce
 from fgrpo.simulate import RunConfig
-from reference.simulated_results import made_up_runs, store_results
 
 
 def fails(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
@@ -73,16 +70,6 @@ def test_bad_input_is_one_line(
     assert words in fails(capsys, *arguments)
 
 
-def test_figure_2_needs_no_results(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    assert main(["figure", "2", "--out", str(tmp_path)]) == 0
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["figure_2.csv", "figure_2.pdf", "figure_2.png"]
-    assert capsys.readouterr().out.splitlines()[0].endswith("figure_2.png")
-
-
-def test_figure_4_without_results_says_how_to_get_them(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    assert "run" in fails(capsys, "figure", "4", "--out", str(tmp_path))
-
-
 def test_output_path_that_is_a_file(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     file = tmp_path / "file"
     file.write_text("kept")
@@ -97,7 +84,7 @@ def test_traceback_on_demand(
     def broken(*_: object, **__: object) -> None:
         raise error
 
-    monkeypatch.setattr("fgrpo.reproduce.draw_figure", broken)
+    monkeypatch.setattr("fgrpo.drawing.draw_figures", broken)
     assert str(error) in fails(capsys, "figure", "2")
     monkeypatch.setenv("FGRPO_TRACEBACK", "0")
     assert str(error) in fails(capsys, "figure", "2")
@@ -126,24 +113,6 @@ def test_every_reading_runs_with_and_without_the_weight(
         unweighted = {replace(one, gamma=0.0) for one in of_reading}
         assert {one.gamma for one in of_reading} == {0.0, 1.0}
         assert len(of_reading) == 2 * len(unweighted)
-
-
-def test_figures_offered_are_those_that_can_be_drawn(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    assert main(["figure", "--help"]) == 0
-    assert "<2|4|5>" in capsys.readouterr().out
-    with pytest.raises(ValueError, match="the figure must be one of 2, 4, 5, got 7: they are version 1's numbers"):
-        draw_figure(7, tmp_path)
-
-
-def test_figure_4_is_drawn_from_stored_results(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    others = made_up_runs("hu2025", retained={2: 0.9})
-    store_results(pd.concat([made_up_runs(), made_up_runs(steps=4000), others]), tmp_path)
-    assert main(["figure", "4", "--out", str(tmp_path)]) == 0
-    drawn = pd.read_csv(tmp_path / "figure_4.csv")
-    assert set(drawn["panel"]) == {"sweep", "final", "long"}
-    assert set(drawn["reading"]) == {"figure_matching"}
-    with Image.open(tmp_path / "figure_4.png") as image:
-        assert "below 1/2 for group sizes 512 without the focal weight" in image.text["Description"]
 
 
 def test_interruption_is_one_line(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:

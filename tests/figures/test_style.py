@@ -8,9 +8,13 @@ import matplotlib
 import pytest
 from matplotlib.figure import Figure
 from matplotlib.text import Text
+from pandas import DataFrame
 
 from fgrpo.figures import (
+    figure_1,
+    figure_1_data,
     figure_2,
+    figure_3,
     figure_4,
     figure_4_data,
     figure_5,
@@ -18,8 +22,11 @@ from fgrpo.figures import (
     figure_style,
     gamma_line_style,
     group_size_style,
+    regime_diagram,
+    regime_diagram_data,
 )
 from fgrpo.figures.style import group_size_axis, group_size_grid
+from fgrpo.reported import reported_table
 
 SMALLEST_FONT = 7.0
 
@@ -97,9 +104,16 @@ def test_group_size_grid_keeps_the_powers_of_two():
     assert {2**k for k in range(18)} <= set(group_size_grid(1, 131072).tolist())
 
 
-@pytest.fixture(params=["2", "4", "4 without longer runs", "5"])
+@pytest.fixture(params=["1", "2", "3", "4", "4 without longer runs", "5", "regime", "regime with everything"])
 def figure(request, results, with_long_results) -> Figure:
+    counts = DataFrame({"samples": 16, "correct": range(17)})
     return {
+        "1": lambda: figure_1(figure_1_data(reported_table("group_size"))),
+        "3": figure_3,
+        "regime": lambda: regime_diagram(regime_diagram_data()),
+        "regime with everything": lambda: regime_diagram(
+            regime_diagram_data(64, rare_fraction=0.02, counts=counts, results=results)
+        ),
         "2": figure_2,
         "4": lambda: figure_4(figure_4_data(with_long_results)),
         "4 without longer runs": lambda: figure_4(figure_4_data(results)),

@@ -8,7 +8,7 @@ from types import ModuleType
 import numpy as np
 import pytest
 
-from fgrpo.simulate import RunConfig, engine_reference, engines, simulate, simulate_many
+from fgrpo.simulate import RunConfig, batches, engine_reference, engines, simulate, simulate_many
 from fgrpo.simulate.trajectory import MEASURES
 
 TINY = {"actions": 128, "correct": 10, "steps": 20}
@@ -185,12 +185,12 @@ def test_no_more_processes_than_fit_in_memory(monkeypatch):
         started.append(processes)
         yield from (job() for job in jobs)
 
-    monkeypatch.setattr(engines, "run_jobs", run_jobs)
-    monkeypatch.setattr(engines, "available_cores", lambda: 3)
+    monkeypatch.setattr(batches, "run_jobs", run_jobs)
+    monkeypatch.setattr(batches, "available_cores", lambda: 3)
     configs, needed = [run(seed=seed) for seed in range(4)], engine_reference.bytes_needed(run())
     for memory, processes in ((None, 3), (10 * needed, 3), (2.5 * needed, 2), (needed, 1)):
-        monkeypatch.setattr(engines, "memory_in_bytes", lambda memory=memory: memory and int(memory))
-        assert len(list(engines.run_all(configs, engine="reference"))) == 4
+        monkeypatch.setattr(batches, "memory_in_bytes", lambda memory=memory: memory and int(memory))
+        assert len(list(batches.run_all(configs, engine="reference"))) == 4
         assert started[-1] == processes
 
 

@@ -11,7 +11,17 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from fgrpo.simulate import RunConfig, engines, load_results, paper_sweep, plan_sweep, run_sweep, simulate, sweep
+from fgrpo.simulate import (
+    RunConfig,
+    batches,
+    engines,
+    load_results,
+    paper_sweep,
+    plan_sweep,
+    run_sweep,
+    simulate,
+    sweep,
+)
 from fgrpo.simulate.progress import progress_bar
 from fgrpo.simulate.store import load_plan
 from fgrpo.simulate.sweep import PAPER_GROUP_SIZES, quick_sweep
@@ -219,8 +229,8 @@ def test_a_plan_says_what_would_be_computed_and_writes_nothing(tmp_path):
 
 def test_the_runs_of_all_workers_must_fit_in_memory(tmp_path, monkeypatch):
     each = engines.ENGINES["reference"].bytes_needed(tiny()[-1])
-    monkeypatch.setattr(engines, "memory_in_bytes", lambda: int(2.5 * each))
-    monkeypatch.setattr(engines, "available_cores", lambda: 4)
+    monkeypatch.setattr(batches, "memory_in_bytes", lambda: int(2.5 * each))
+    monkeypatch.setattr(batches, "available_cores", lambda: 4)
     assert plan_sweep(tiny(), tmp_path, engine="reference").processes == 2
     message = r"fit in memory, got 3 workers that need .* GB of .* GB: pass fewer"
     for use in (plan_sweep, run_sweep):
