@@ -17,8 +17,8 @@
 # - find the group size at which that happens most, and the one from which on it is rare,
 # - place your own prompts: inactive, miss-prone or covered.
 #
-# You bring two numbers: the **success rate** mu of one rollout, and the **rare mass** tau, the probability of the right
-# answers that you are afraid to lose. The second is an assumption; no data show it.
+# You bring two numbers: the **success rate** mu of one rollout, and the **rare mass** tau, the probability of the
+# right answers that you are afraid to lose. The second is an assumption; no data show it.
 
 # %%
 from pathlib import Path
@@ -35,9 +35,9 @@ from fgrpo.figures.style import group_size_axis
 # %% [markdown]
 # ## Every curve has one peak
 #
-# Figure 2 of the paper: at N = 2 few groups are active, at large N the rare answers are sampled, and in between updates
-# are active without them. Each curve has one peak (starred), which moves up and to the right as the rare fraction
-# tau / mu falls.
+# Figure 2 of the paper: at N = 2 few groups are active, at large N the rare answers are sampled, and in between
+# updates are active without them. Each curve has one peak (starred), which moves up and to the right as the rare
+# fraction tau / mu falls.
 
 # %%
 curves = figure_2_data()
@@ -69,8 +69,8 @@ print(f"at or below {level:g} from: N = {theory.coverage_group_size(success_rate
 print(f"at or below .01 from: N = {theory.coverage_group_size(success_rate, rare_mass, 0.01):.0f}")
 
 # %% [markdown]
-# The regimes are the interval between those two numbers and its two sides. A 'covered' N is dear: for a level of .01 it
-# is about ln(.01) / ln(1 - tau), whatever the success rate.
+# The regimes are the interval between those two numbers and its two sides. A 'covered' N is dear: for a level of .01
+# it is about ln(.01) / ln(1 - tau), whatever the success rate.
 
 # %%
 n = np.arange(1, 257)
@@ -96,7 +96,8 @@ Picture(
 
 # %% [markdown]
 # *The same prompt (mu = .3, tau = .03). Left: per step, with the three regimes at level 1/2. Right: per generated
-# rollout.* The peak is a statement about **steps**. For a given number of rollouts, larger groups miss less, at every N.
+# rollout.* The peak is a statement about **steps**. For a given number of rollouts, larger groups miss less, at every
+# N.
 #
 # ## Several rare modes
 #
@@ -114,8 +115,8 @@ pd.DataFrame(
 ).round(3)
 
 # %% [markdown]
-# An N that covers the region as a whole does not cover its parts: at N = 128 the region is nearly always hit, and still
-# most modes are missed.
+# An N that covers the region as a whole does not cover its parts: at N = 128 the region is nearly always hit, and
+# still most modes are missed.
 #
 # ## A whole data set
 #
@@ -127,7 +128,7 @@ Path("results").mkdir(exist_ok=True)
 pd.DataFrame({"prompt": ["a", "b", "c", "d"], "samples": 16, "correct": [1, 5, 12, 16]}).to_csv(
     "results/counts.csv", index=False
 )
-_ = main("advise --counts results/counts.csv --rare-fraction 0.1 --group-size 8".split())
+_ = main(["advise", "--counts", "results/counts.csv", "--rare-fraction", "0.1", "--group-size", "8"])
 
 # %% [markdown]
 # Next: [the lemmas behind these curves, tested live](2_lemmas.ipynb).

@@ -93,8 +93,8 @@ print("log-concave in N, and falling per rollout: no counterexample")
 # %% [markdown]
 # ## Proposition 3.2 and Eq 17: what one update moves
 #
-# A small softmax policy, some actions drawn, the update of Eq 5. The judge takes the step exactly; the formulas are first
-# order in it, and the remainder is at most (range of the step)^2 / 8.
+# A small softmax policy, some actions drawn, the update of Eq 5. The judge takes the step exactly; the formulas are
+# first order in it, and the remainder is at most (range of the step)^2 / 8.
 
 
 # %%
@@ -133,9 +133,9 @@ print("Eq 17 and Proposition 3.2: no counterexample")
 # %% [markdown]
 # ## What they do not say
 #
-# 'A positive batch baseline S_R pulls mass away from the correct answers that were not drawn': often, but Proposition 3.2
-# does not imply it. 'It raises the correct mass': in expectation, not in each step. The smallest cases that hypothesis
-# finds (rewards 1 and 0):
+# 'A positive batch baseline S_R pulls mass away from the correct answers that were not drawn': often, but Proposition
+# 3.2 does not imply it. 'It raises the correct mass': in expectation, not in each step. The smallest cases that
+# hypothesis finds (rewards 1 and 0):
 
 # %%
 rewards = {"reward_correct": 1.0, "reward_wrong": 0.0}

@@ -19,7 +19,8 @@
 # - compare runs where they have come equally far, instead of after equally many steps.
 #
 # The policy starts with 10,000 correct actions, one of them common. **Correct mass** Q_pos is their probability;
-# **retained mass** M_ret is how much of the probability that each correct action had at the start is still there (Eq 26).
+# **retained mass** M_ret is how much of the probability that each correct action had at the start is still there (Eq
+# 26).
 
 # %%
 import os
@@ -32,7 +33,7 @@ from fgrpo import figures
 from fgrpo.figures import Picture, group_size_style
 from fgrpo.figures.style import probability_axis
 from fgrpo.simulate import RunConfig, collapse_zone, paper_sweep, run_sweep, simulate
-from fgrpo.simulate.comparison import comparison_arms, compare_arms, comparison_text
+from fgrpo.simulate.comparison import compare_arms, comparison_arms, comparison_text
 from fgrpo.simulate.readings import readings_sweep, readings_table, readings_text
 from fgrpo.simulate.sweep import quick_sweep
 
@@ -74,8 +75,8 @@ Picture(
 )
 
 # %% [markdown]
-# *Correct and retained mass over training, for a small, a middle and a large group size.* A small N has hardly moved, a
-# middle one becomes right by putting all its mass on a few correct answers, a large one has kept them, so far.
+# *Correct and retained mass over training, for a small, a middle and a large group size.* A small N has hardly moved,
+# a middle one becomes right by putting all its mass on a few correct answers, a large one has kept them, so far.
 #
 # ## The sweep, and Figure 4
 #
@@ -91,17 +92,18 @@ Picture(figures.figure_4(data), figures.figure_4_alt_text(data))
 print("collapse zone, N =", *collapse_zone(results))
 
 # %% [markdown]
-# *Figure 4: masses over training (a, b) and after the last step (c); solid without the focal weight, dashed with gamma 1.*
+# *Figure 4: masses over training (a, b) and after the last step (c); solid without the focal weight, dashed with
+# gamma 1.*
 #
 # The three regimes of the paper are there. Mind two things before you quote them: the zone is one of **learning rate
-# times steps** (every group size that was run on far enough collapses), and the thin line in c, the tail-miss probability
-# at the start, does not locate it. `fgrpo sweep zone` and the log of experiments have both.
+# times steps** (every group size that was run on far enough collapses), and the thin line in c, the tail-miss
+# probability at the start, does not locate it. `fgrpo sweep zone` and the log of experiments have both.
 #
 # ## What hangs on the update rule
 #
-# The paper's text leaves open whether the surrogate is a ratio, which optimizer is meant, and the decay. Some readings,
-# and which of the paper's sentences about the figure they make true (S1: Q_pos rises at all N; S2: the middle collapses,
-# both ends retain; S3: the largest N retains throughout; S4: it alone does):
+# The paper's text leaves open whether the surrogate is a ratio, which optimizer is meant, and the decay. Some
+# readings, and which of the paper's sentences about the figure they make true (S1: Q_pos rises at all N; S2: the
+# middle collapses, both ends retain; S3: the largest N retains throughout; S4: it alone does):
 
 # %%
 names = ("figure_matching", "appendix_j_literal", "hu2025", "ratio, AdamW", "ratio, SGD", "p distinct, Adam eps 1e-15")
@@ -135,8 +137,8 @@ print(comparison_text(comparison))
 Picture(figures.figure_comparison(comparison), figures.comparison_alt_text(comparison))
 
 # %% [markdown]
-# *Retained mass against rollouts, correct mass and KL to the start, without a weight, with gamma 1, and with the controls.*
-# In brackets: the difference to no weight, with half its 95 % interval; a star where that excludes 0. What to make of it:
-# [what focal weighting changes](5_focal_weighting.ipynb).
+# *Retained mass against rollouts, correct mass and KL to the start, without a weight, with gamma 1, and with the
+# controls.* In brackets: the difference to no weight, with half its 95 % interval; a star where that excludes 0. What
+# to make of it: [what focal weighting changes](5_focal_weighting.ipynb).
 #
 # Next: [regime diagrams](4_regime_diagrams.ipynb).

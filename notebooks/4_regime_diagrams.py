@@ -48,11 +48,11 @@ def diagram(group_size: int = 8, rare_fraction: float = 0.1, level: float = 0.5,
 diagram()
 
 # %% [markdown]
-# *Left: success rate against rare fraction, coloured by regime. Right: group size against success rate at a rare fraction of
-# .1, with contours of the tail-miss probability; dashed the group size at which it peaks.*
+# *Left: success rate against rare fraction, coloured by regime. Right: group size against success rate at a rare
+# fraction of .1, with contours of the tail-miss probability; dashed the group size at which it peaks.*
 #
-# - **Inactive**: a larger N is active, and misses, more often. **Miss-prone**: most steps are active and without a rare
-#   right answer. **Covered**: the rare region is being sampled.
+# - **Inactive**: a larger N is active, and misses, more often. **Miss-prone**: most steps are active and without a
+#   rare right answer. **Covered**: the rare region is being sampled.
 # - It is a picture of one step of one prompt. During training prompts move to the right.
 #
 # ## Your prompts
@@ -99,17 +99,15 @@ shown
 # %% [markdown]
 # ## What a sweep kept
 #
-# The third panel is simulation, not theory: retained mass after 1000 steps by group size and gamma. The regimes do not
-# predict it, and it depends on learning rate and steps (see [the sweep](3_categorical_sweep.ipynb)).
+# The third panel is simulation, not theory: retained mass after 1000 steps by group size and gamma. The regimes do
+# not predict it, and it depends on learning rate and steps (see [the sweep](3_categorical_sweep.ipynb)).
 
 # %%
-if FAST:
-    runs = quick_sweep()
-else:
-    runs = paper_sweep(gammas=(0.0, 0.5, 1.0, 2.0))
+runs = quick_sweep() if FAST else paper_sweep(gammas=(0.0, 0.5, 1.0, 2.0))
 diagram(results=run_sweep(runs, "results/sweep", workers=1))
 
 # %% [markdown]
-# *As the first picture, and below it the retained mass at the end of a sweep; bold below 1/2, the collapse zone at gamma 0.*
+# *As the first picture, and below it the retained mass at the end of a sweep; bold below 1/2, the collapse zone at
+# gamma 0.*
 #
 # Next: [what focal weighting changes](5_focal_weighting.ipynb).

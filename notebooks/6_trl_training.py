@@ -17,8 +17,9 @@
 # - read what it logs: active groups, zero-variance groups, the weight, effective groups, estimated tail misses,
 # - check from the logged rollouts that the weight is what it says.
 #
-# Everything here is offline and on the CPU: a character-level model of 84 thousand parameters, made in code, which is asked
-# for three digits with a given sum. On the first use its base model is trained, once. Needs `pip install "fgrpo[llm]"`.
+# Everything here is offline and on the CPU: a character-level model of 84 thousand parameters, made in code, which is
+# asked for three digits with a given sum. On the first use its base model is trained, once. Needs `pip install
+# "fgrpo[llm]"`.
 
 # %%
 import json
@@ -42,8 +43,8 @@ steps = 10 if FAST else 60
 # %% [markdown]
 # ## What a run would be
 #
-# `--dry-run` resolves the configuration, which is TRL's with the focal keys, does the arithmetic of its batches, and says
-# what theory expects of its N.
+# `--dry-run` resolves the configuration, which is TRL's with the focal keys, does the arithmetic of its batches, and
+# says what theory expects of its N.
 
 # %%
 _ = main(["train", "--dry-run"])
@@ -51,9 +52,9 @@ _ = main(["train", "--dry-run"])
 # %% [markdown]
 # ## Two runs
 #
-# `main([...])` is the command line: `fgrpo train --focal_gamma 1 ...`. Gamma 0 is TRL's own training, bit for bit. A line
-# per log entry: `success` is the mean empirical success rate, `weight` the mean focal weight of the active groups, `effective
-# groups` how many groups of equal weight they are worth.
+# `main([...])` is the command line: `fgrpo train --focal_gamma 1 ...`. Gamma 0 is TRL's own training, bit for bit. A
+# line per log entry: `success` is the mean empirical success rate, `weight` the mean focal weight of the active
+# groups, `effective groups` how many groups of equal weight they are worth.
 
 # %%
 for gamma in ("0", "1"):
@@ -109,11 +110,12 @@ Picture(
 )
 
 # %% [markdown]
-# *The two runs over their updates: success rate, kinds of groups, weight, and size of the advantages.* How to read it:
+# *The two runs over their updates: success rate, kinds of groups, weight, and size of the advantages.* How to read
+# it:
 #
 # - **Active share** falls as prompts get solved: all-right groups carry no signal, whatever the weight.
-# - The **mean weight** falls as the success rate rises, and with it the size of the advantages. Adam undoes a constant
-#   factor; what the weight changes is how groups count against each other.
+# - The **mean weight** falls as the success rate rises, and with it the size of the advantages. Adam undoes a
+#   constant factor; what the weight changes is how groups count against each other.
 # - With the weight a batch is worth fewer **effective groups**: those of easy prompts count little.
 # - One seed, two runs: no difference between these curves means anything. For that run several seeds, and a low
 #   learning rate beside them (`--config grpo_low_lr` is the recipe).
@@ -127,8 +129,8 @@ last.loc[[f"focal/{key}" for key in shown]].astype(float).round(3)
 # %% [markdown]
 # ## Is the weight what it says?
 #
-# The tables of rollouts have each one's reward, the success rate of its group, its weight, and the advantage that the loss
-# used. Recomputed from the rewards, N rows to a group:
+# The tables of rollouts have each one's reward, the success rate of its group, its weight, and the advantage that the
+# loss used. Recomputed from the rewards, N rows to a group:
 
 # %%
 table = pd.read_parquet(sorted((OUT / "gamma-1" / "completions").glob("*.parquet"))[-1])

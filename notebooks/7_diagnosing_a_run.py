@@ -13,7 +13,8 @@
 #
 # After this page you can
 #
-# - judge a run from the rollouts that it logged, whatever framework made it: success, active groups, distinct answers,
+# - judge a run from the rollouts that it logged, whatever framework made it: success, active groups, distinct
+#   answers,
 # - estimate how often its groups probably missed a rare right answer,
 # - say what a focal weight would have changed in its updates, before you run it.
 #
@@ -40,8 +41,8 @@ if not (RUN / "completions").is_dir():
 # %% [markdown]
 # ## All of it in one call
 #
-# `fgrpo diagnose results/runs/gamma-0` prints this. It reads TRL's folders, and plain rows (JSONL, CSV, parquet) of any
-# framework. **Which right answers are rare no log shows**: the rare fractions are assumptions.
+# `fgrpo diagnose results/runs/gamma-0` prints this. It reads TRL's folders, and plain rows (JSONL, CSV, parquet) of
+# any framework. **Which right answers are rare no log shows**: the rare fractions are assumptions.
 
 # %%
 diagnosis = diagnose(RUN, windows=5, rare_fractions=(0.05, 0.15))
@@ -56,26 +57,27 @@ first, last = diagnosis.windows[0], diagnosis.windows[-1]
 Picture(
     plot_shares_over_time(windows),
     f"Success rate from {first.success_rate.estimate:.2f} to {last.success_rate.estimate:.2f} and active share from "
-    f"{first.active_share.estimate:.2f} to {last.active_share.estimate:.2f} over the run, with the zero-variance groups.",
+    f"{first.active_share.estimate:.2f} to {last.active_share.estimate:.2f}, with the zero-variance groups.",
 )
 
 # %% [markdown]
-# *Left: success rate and share of active groups, with 95 % intervals. Right: groups without any signal.* A run whose active
-# share falls towards 0 has run out of prompts that teach it something; a focal weight does not bring them back.
+# *Left: success rate and share of active groups, with 95 % intervals. Right: groups without any signal.* A run whose
+# active share falls towards 0 has run out of prompts that teach it something; a focal weight does not bring them
+# back.
 
 # %%
 rare_fractions = [miss.rare_fraction for miss in diagnosis.run.tail_miss]
 before, after = (part.tail_miss[0].probability.estimate for part in (first, last))
 Picture(
     plot_tail_misses_over_time(windows, regime_table(diagnosis.windows), rare_fractions),
-    f"Estimated tail-miss probability at rare fraction {rare_fractions[0]:g} from {before:.2f} to {after:.2f} over the run, "
+    f"Estimated tail-miss probability at rare fraction {rare_fractions[0]:g} from {before:.2f} to {after:.2f}, "
     f"and the share of prompts in each regime at N = {diagnosis.group_size}.",
 )
 
 # %% [markdown]
-# *Left: estimated probability that a group was active and had no rollout from the rare part of the right answers. Right:
-# regimes of the prompts.* In this toy the rare part is known, 15 % of each prompt's right answers at the start; in
-# yours it is not, so read a range of fractions.
+# *Left: estimated probability that a group was active and had no rollout from the rare part of the right answers.
+# Right: regimes of the prompts.* In this toy the rare part is known, 15 % of each prompt's right answers at the
+# start; in yours it is not, so read a range of fractions.
 #
 # ## Which prompts
 
@@ -97,8 +99,8 @@ pd.DataFrame(
 # %% [markdown]
 # ## What a focal weight would have done
 #
-# Recomputed on the run's own groups. A run that really had the weight would have gone elsewhere; this says how its updates
-# would have been shared out, and the step size that a fair control needs (`matched scale`).
+# Recomputed on the run's own groups. A run that really had the weight would have gone elsewhere; this says how its
+# updates would have been shared out, and the step size that a fair control needs (`matched scale`).
 
 # %%
 pd.DataFrame(

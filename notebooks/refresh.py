@@ -44,8 +44,8 @@ def execute(notebook: NotebookNode, folder: Path) -> NotebookNode:
 def clean(notebook: NotebookNode) -> NotebookNode:
     """The notebook with nothing in it that tells when, where and with which versions it was executed.
 
-    Streams of one kind that follow one another are joined, for how they are cut is a matter of timing. Widgets, which are
-    nothing without their kernel, are left out.
+    Streams of one kind that follow one another are joined, for how they are cut is a matter of timing. Widgets are
+    left out: they are nothing without their kernel.
     """
     for number, cell in enumerate(notebook.cells):
         cell["id"] = f"cell-{number}"
@@ -70,6 +70,9 @@ def clean(notebook: NotebookNode) -> NotebookNode:
 def main() -> None:
     """Refresh the notebooks that the command line names, or all."""
     os.environ.setdefault("HF_HUB_OFFLINE", "1")
+    from fgrpo.llm.tiny_world.pretraining import base_model_folder
+
+    base_model_folder()  # made before, so that no output speaks of the folder where it is kept
     for name in sys.argv[1:] or names():
         print(name, flush=True)
         notebook = clean(execute(read_text(name), FOLDER))
