@@ -5,12 +5,12 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 INSTALL := $(PIP) install --constraint constraints.txt
 
-.PHONY: help reproduce test lint types unit acceptance mutation bench notebooks clean
+.PHONY: help reproduce test lint types unit docs picture acceptance mutation bench notebooks clean
 
 help:
 	@echo "make reproduce [QUICK=1] [OUT=DIR] [WORKERS=K]   sweep, Figures 2, 4, 5 and report.md"
 	@echo "make test                                        lint, strict types, all tests"
-	@echo "CONTRIBUTING.md has the others: acceptance, mutation, bench, clean"
+	@echo "CONTRIBUTING.md has the others: docs, acceptance, mutation, bench, clean"
 
 # the main job: sweep, figures 2, 4, 5 and report.md in results/; QUICK=1 takes a reduced action space, OUT=DIR another folder
 reproduce: $(VENV)/.core
@@ -31,6 +31,15 @@ types: $(VENV)/.dev
 
 unit: $(VENV)/.dev
 	$(BIN)/python -m pytest -n 2 --dist worksteal
+
+# the site in build/site, warnings are errors; a test builds it, too
+docs: $(VENV)/.dev
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
+
+# docs/figure_4.png, the picture of README and site, from the results of `make reproduce`
+picture: $(VENV)/.dev
+	$(BIN)/fgrpo figure 4 --out results
+	$(BIN)/python docs/picture.py results
 
 # every property test of theory/ with EXAMPLES examples, and the engines by law; writes docs/acceptance.json
 # PARTS=properties, sparse or torch (or two of them with a comma) for some of it

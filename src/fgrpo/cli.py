@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import typer
 from typer.exceptions import TyperException
 
-from fgrpo.commands import diagnose, evaluate, figure, paper, rare, studies, sweep, theory, train
+from fgrpo.commands import diagnose, evaluate, figure, info, paper, rare, studies, sweep, theory, train
 
 USER_ERROR = 2
 INTERRUPTED = 130  # what typer returns for Ctrl-C
@@ -54,6 +54,8 @@ for command in (
     theory.prove,
     paper.claims,
     diagnose.diagnose,
+    info.doctor,
+    info.cite,
 ):
     app.command()(command)
 # whatever else follows is for TRL

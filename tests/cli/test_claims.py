@@ -42,6 +42,19 @@ def test_json(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     assert [(row["id"], row["verdict"]) for row in rows] == [("A3", "holds"), ("E8", "undetermined here")]
 
 
+def test_one_claim(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    assert main(["claims", "A3", "--results", str(tmp_path)]) == 0
+    captured = capsys.readouterr()
+    labels = [line.partition(": ")[0] for line in captured.out.splitlines()]
+    assert labels == ["A3 (Lemma 3.1)", "Verdict", "Evidence", "Sharpened", "Proofs"]
+    assert "Verdict: holds.\n" in captured.out
+    assert captured.err == ""
+    assert main(["claims", "E8", "A3", "--json", "--results", str(tmp_path)]) == 0
+    assert [row["id"] for row in json.loads(capsys.readouterr().out)] == ["E8", "A3"]
+    assert main(["claims", "A33", "--results", str(tmp_path)]) == 2
+    assert capsys.readouterr().err == "fgrpo: claim must be one of A3, E8, got 'A33': did you mean 'A3'?\n"
+
+
 @pytest.mark.parametrize("arguments", [["--out", "{}/no/claims.md"], ["--results", "{}"], ["--results", "{}/no"]])
 def test_failures_are_one_line(capsys: pytest.CaptureFixture[str], tmp_path: Path, arguments: list[str]) -> None:
     (tmp_path / "sweep.parquet").write_bytes(b"nothing")

@@ -70,11 +70,15 @@ def test_wheel_works_in_an_empty_environment(wheel: Path, tmp_path: Path) -> Non
         "assert 'env' in fgrpo.theory.__file__\n"
         "figure = fgrpo.figures.figure_2()\n"
         "assert 'torch' not in sys.modules and 'trl' not in sys.modules\n"
+        "assert fgrpo.cli.main(['cite']) == 0 and fgrpo.cli.main(['doctor']) == 0\n"
         "print(fgrpo.tail_miss_probability(0.5, 0.25, 2))"
     )
     done = subprocess.run([str(python), "-I", "-c", code], capture_output=True, text=True, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
-    assert float(done.stdout) == 0.25
+    *before, last = done.stdout.splitlines()
+    assert float(last) == 0.25
+    assert "@article{plyusov2026fgrpo," in before  # the bibliography is in the wheel
+    assert any(line.startswith("no   fgrpo train ") and "pip install 'fgrpo[llm]'" in line for line in before)
 
 
 def test_public_names_are_those_of_the_subpackages() -> None:
@@ -106,6 +110,9 @@ TAIL_MISS = ["tail-miss", "--success-rate", "0.3", "--rare-mass", "0.03"]
         ("import fgrpo", {*HEAVY, "scipy"}),
         ("from fgrpo.cli import main; main(['--help'])", {*HEAVY, "scipy"}),
         (f"from fgrpo.cli import main; assert main({TAIL_MISS}) == 0", HEAVY),
+        ("from fgrpo.cli import main; assert main(['cite']) == 0", HEAVY),
+        ("from fgrpo.cli import main; main(['doctor', '--help'])", {*HEAVY, "scipy"}),
+        ("from fgrpo.cli import main; main(['claims', '--help'])", {*HEAVY, "scipy"}),
         ("import fgrpo.llm", {*HEAVY, "scipy"}),
         ("import fgrpo.simulate", HEAVY),
         ("import fgrpo.theory", HEAVY),

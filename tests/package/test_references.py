@@ -2,6 +2,7 @@
 
 import ast
 import re
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -23,6 +24,7 @@ def entries(text: str) -> dict[str, dict[str, str]]:
     return found
 
 
+@cache
 def docstrings() -> dict[str, str]:
     """All docstrings of each module of the package, by its path."""
     kinds = (ast.Module, ast.ClassDef, ast.FunctionDef)
@@ -42,7 +44,7 @@ def is_used(key: str, fields: dict[str, str], text: str) -> bool:
     return f"[{key}]" in text or fields["title"].replace("{", "").replace("}", "") in text or in_words is not None
 
 
-BIBLIOGRAPHY = entries((ROOT / "references.bib").read_text())
+BIBLIOGRAPHY = entries((ROOT / "src" / "fgrpo" / "data" / "references.bib").read_text())
 
 
 def test_entries_are_complete() -> None:

@@ -33,7 +33,7 @@ SLOW = {"actions": 1280, "correct": 100, "steps": 1500}
 SCRIPT = f"""
 from fgrpo.simulate import paper_sweep, run_sweep
 if __name__ == "__main__":
-    run_sweep(paper_sweep(group_sizes=(8,), seeds=range(8), **{SLOW}), "@OUT@", workers=2, engine="reference")
+    run_sweep(paper_sweep(group_sizes=(8,), seeds=range(40), **{SLOW}), "@OUT@", workers=2, engine="reference")
 """
 
 
@@ -322,7 +322,7 @@ def test_a_sweep_that_is_ended_from_outside_is_resumed(tmp_path, ending):
     assert ("KeyboardInterrupt" in errors) is (ending == signal.SIGINT)
     wait_until(lambda: not any(map(alive, workers)), 10)
 
-    configs = paper_sweep(group_sizes=(8,), seeds=range(8), **SLOW)
+    configs = paper_sweep(group_sizes=(8,), seeds=range(40), **SLOW)
     stamps = {name: (out / "runs" / name).stat().st_mtime_ns for name in runs(out) if name.endswith(".parquet")}
     assert 0 < len(stamps) < len(configs)
     resumed = run_sweep(configs, out, workers=2)

@@ -17,6 +17,7 @@ from fgrpo.claims.unsampled_mass import UNSAMPLED_MASS_CLAIMS
 from fgrpo.claims.updates import UPDATE_CLAIMS
 from fgrpo.claims.weight import WEIGHT_CLAIMS
 from fgrpo.report import markdown_table
+from fgrpo.theory._validation import one_of
 from fgrpo.theory.proofs import Report, verify
 
 SECTIONS = {
@@ -67,14 +68,27 @@ class Entry:
         return self.finding.measured == NEEDS_RUNS
 
 
-def claims_ledger(evidence: Evidence) -> list[Entry]:
-    """Judges every claim and runs the proofs that they name.
+def claims_ledger(evidence: Evidence, ids: Sequence[str] = ()) -> list[Entry]:
+    """Judges claims and runs the proofs that they name.
 
     Args:
         evidence: Stored runs; without any (`NO_RUNS`) the claims about runs stay undetermined.
+        ids: Those to judge, in this order; none: all.
+
+    Raises:
+        ValueError: If there is no claim of such an id.
     """
-    reports = {name: verify(name) for name in sorted({name for claim in CLAIMS for name in claim.proofs})}
-    return [Entry(claim, claim.judge(evidence), tuple(reports[name] for name in claim.proofs)) for claim in CLAIMS]
+    by_id = {claim.id: claim for claim in CLAIMS}
+    claims = [by_id[one_of("claim", id, tuple(by_id))] for id in ids or by_id]
+    reports = {name: verify(name) for name in sorted({name for claim in claims for name in claim.proofs})}
+    return [Entry(claim, claim.judge(evidence), tuple(reports[name] for name in claim.proofs)) for claim in claims]
+
+
+def entry_text(entry: Entry) -> str:
+    """One claim as lines for a reader: place, sentence, verdict, evidence, sharpened statement and proofs."""
+    claim = entry.claim
+    lines = {f"{claim.id} ({claim.place})": claim.sentence, "Verdict": f"{entry.finding.words}.", **_details(entry)}
+    return "\n".join(f"{label}: {text}" for label, text in lines.items()) + "\n"
 
 
 def ledger_json(entries: Sequence[Entry]) -> str:
@@ -122,7 +136,7 @@ def ledger_markdown(entries: Sequence[Entry], evidence: Evidence) -> str:
                 ["id", "place", "the paper says", "verdict"],
                 [[row.claim.id, row.claim.place, row.claim.sentence, f"**{row.finding.words}**"] for row in rows],
             ),
-            "\n".join(_details(row) for row in rows),
+            "\n".join(_details_line(row) for row in rows),
         ]
     parts += [
         "## Only in a review of version 1",
@@ -141,13 +155,17 @@ _MEANING = {
 }
 
 
-def _details(row: Entry) -> str:
-    text = f"- **{row.claim.id}** *Evidence:* {row.finding.measured}."
+def _details(row: Entry) -> dict[str, str]:
+    details = {"Evidence": f"{row.finding.measured}."}
     if row.claim.sharpened:
-        text += f" *Sharpened:* {row.claim.sharpened}"
+        details["Sharpened"] = row.claim.sharpened
     if row.proofs:
-        text += " *Proofs:* " + "; ".join(_proof(report) for report in row.proofs) + "."
-    return text
+        details["Proofs"] = "; ".join(_proof(report) for report in row.proofs) + "."
+    return details
+
+
+def _details_line(row: Entry) -> str:
+    return f"- **{row.claim.id}** " + " ".join(f"*{label}:* {text}" for label, text in _details(row).items())
 
 
 def _proof(report: Report) -> str:

@@ -33,6 +33,9 @@ def reproduce(
 
 
 def claims(
+    ids: Annotated[
+        list[str] | None, typer.Argument(metavar="[ID]...", help="Claims to judge, such as A3; default: all.")
+    ] = None,
     out: Annotated[
         Path | None, typer.Option("--out", metavar="FILE", help="File to write, e.g. docs/claims.md; default: stdout.")
     ] = None,
@@ -43,10 +46,13 @@ def claims(
 ) -> None:
     """Judge every checkable claim of the paper: verdict, evidence computed now, sharpened statement.
 
-    Claims about runs of the simulation need the results of `fgrpo reproduce`. Example: fgrpo claims --results results
+    Without IDs the whole ledger as a Markdown page. Claims about runs of the simulation need the results of
+    `fgrpo reproduce`.
+
+    Example: fgrpo claims A3 D10
     """
     from fgrpo.claims.evidence import stored_evidence
-    from fgrpo.claims.ledger import claims_ledger, ledger_json, ledger_markdown
+    from fgrpo.claims.ledger import claims_ledger, entry_text, ledger_json, ledger_markdown
     from fgrpo.simulate.files import write_atomically
 
     if results is not None and not results.is_dir():
@@ -55,8 +61,13 @@ def claims(
         )
     folder = results or Path("results")
     evidence = stored_evidence(folder)
-    entries = claims_ledger(evidence)
-    text = ledger_json(entries) if as_json else ledger_markdown(entries, evidence)
+    entries = claims_ledger(evidence, ids or ())
+    if as_json:
+        text = ledger_json(entries)
+    elif ids:
+        text = "\n".join(map(entry_text, entries))
+    else:
+        text = ledger_markdown(entries, evidence)
     if out is None:
         print(text, end="")
     else:
