@@ -51,13 +51,12 @@ with figures.figure_style():
     figure = Figure(figsize=(7, 2.5))
     left, right = figure.subplots(1, 2)
     figures.plot_advantage_magnitudes(figures.figure_3_data(), left)
-    for gamma in (0.0, 0.5, 1.0):
-        [curve] = right.plot(rate, theory.mean_advantage_magnitude(rate, gamma=gamma), label=f"gamma {gamma:g}")
+    for gamma, colour in ((0.0, "black"), (0.5, "C0"), (1.0, "C1")):
+        right.plot(rate, theory.mean_advantage_magnitude(rate, gamma=gamma), color=colour)
         peak = theory.strongest_success_rate(gamma)
-        right.plot(peak, theory.mean_advantage_magnitude(peak, gamma=gamma), "*", ms=9, color=curve.get_color())
-    right.set_ylabel("mean g |A| of the group")
-    right.set_xlabel("empirical success rate")
-    right.legend()
+        right.plot(peak, theory.mean_advantage_magnitude(peak, gamma=gamma), "*", ms=9, color=colour)
+    right.set_ylabel("its mean over the group")
+    right.set_xlabel("success rate of the group")
 Picture(
     figure,
     "Left: size of the weighted advantage of a right and of a wrong rollout against the group's success rate; gamma "
@@ -65,9 +64,9 @@ Picture(
 )
 
 # %% [markdown]
-# *Left: weighted advantages of right (solid) and wrong (dashed) rollouts. Right: their mean over the group, peaks
-# starred.* Weight moves from easy prompts towards prompts that are solved now and then. Not to the hardest ones: a
-# group without a right rollout has no advantages, whatever the weight.
+# *Left: weighted advantages of right (solid) and wrong (dashed) rollouts. Right: their mean over the group, in the
+# same colours, peaks starred.* Weight moves from easy prompts towards prompts that are solved now and then. Not to
+# the hardest ones: a group without a right rollout has no advantages, whatever the weight.
 #
 # ## It does not change: where one prompt goes
 #
@@ -140,8 +139,8 @@ print(comparison_text(against_low[against_low["group_size"] == 512]))
 # - This is **one prompt**. Across prompts of different difficulty the weight does what a smaller step cannot: it
 #   changes which prompts an update listens to (first picture). Whether that keeps rare answers in a language model is
 #   for an experiment to say, with a low learning rate beside it.
-# - The exception in the log: at N = 8 focal weights retain a little more than no weight at equal Q_pos, and late in the
-#   collapse gamma 2 was a little ahead of its low learning rate too (+.04 +- .03 at Q_pos .9).
+# - The exception in the log: at N = 8 focal weights retain a little more than no weight at equal Q_pos, and late in
+#   the collapse gamma 2 was a little ahead of its low learning rate too (+.04 +- .03 at Q_pos .9).
 # - Noise of the sampled success rate costs no retained mass at N = 8.
 #
 # The log of experiments (docs/log.md) has the numbers, the commands and the intervals; `fgrpo sweep compare` repeats
