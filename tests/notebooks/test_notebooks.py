@@ -117,7 +117,7 @@ def test_stored_outputs_tell_nothing_of_the_run(name: str) -> None:
     for output in outputs(notebook):
         output.get("data", {}).pop("image/png", None)  # its letters may spell anything
     text = json.dumps(notebook)
-    assert not re.search(r"/tmp/|/home/|/Users/|/root/|iopub|T\d\d:\d\d:\d\d", text)
+    assert not re.search(r"/(tmp|home|Users|root)/|iopub|T\d\d:\d\d:\d\d", text)
     for output in outputs(notebook):
         assert output.output_type != "error"
         assert output.get("name") != "stderr", output.text
