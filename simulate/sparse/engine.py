@@ -46,10 +46,12 @@ from fgrpo.simulate.sparse.steps import (
     SURROGATES,
     Rule,
     add_gradients,
+    add_gradients_in_p,
     put_to_sleep,
     rule_of,
     settle,
     sweep,
+    sweep_in_p,
 )
 from fgrpo.simulate.trajectory import Trajectory
 from fgrpo.simulate.updates import SUCCESS_ESTIMATES
@@ -191,9 +193,10 @@ def _kernels(digest: str) -> tuple[Callable[..., Any], ...]:
         found, successes = draws.found, draws.successes
         weight, of_correct, of_wrong = payoff
         # a group without a gradient must change nothing
+        mean = 0.0
         if (successes > 0 and of_correct != 0.0) or (successes < group_size and of_wrong != 0.0):
             extent = settle(rows, extent, found, rule, step, shift)
-            add_gradients(rows, extent, found, total, rule, step, (of_correct, of_wrong))
+            mean = add_gradients(rows, extent, found, total, rule, step, (of_correct, of_wrong))
         active = 0 < successes < group_size
         tally = Tally(
             tally.groups + 1,
@@ -202,9 +205,15 @@ def _kernels(digest: str) -> tuple[Callable[..., Any], ...]:
             tally.distinct_correct + draws.different,
         )
         if recorded:
+            if rule.through_softmax:
+                add_gradients_in_p(rows, extent.end, total, mean, rule)
+                mean = 0.0
             record_group(out[OF_POLICY:], rows, extent, found, start, rule, step, total, group_size, active)
         forget_draws(rows, found)
-        sweep(rows, extent.end, rule, step, shift)
+        if rule.through_softmax:
+            sweep_in_p(rows, extent.end, total, mean, rule, step, shift)
+        else:
+            sweep(rows, extent.end, rule, step, shift)
         if rule.future < np.inf and step % STEPS_BETWEEN_CHECKS == 0:
             put_to_sleep(rows, extent.end, rule, step)
         shift, total = total_of(rows, extent.end, shift)
@@ -257,7 +266,7 @@ def run(config: RunConfig, start: Start) -> tuple[IntArray, FloatArray, Progress
     Returns:
         Recorded steps, shape [R]; the measures, shape [R, len(MEASURES)]; the final state.
     """
-    rule = rule_of(config.update, config.steps)
+    rule = rule_of(config.update, config.steps, float(np.abs(start.logit).max()))
     key, buffer = stream_words(config.stream_key), buffer_for(config.group_size)
     recorded = np.array(config.recorded_steps)
     out = np.empty((recorded.size, len(MEASURES)))

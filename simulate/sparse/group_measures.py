@@ -135,7 +135,8 @@ def _masses_and_gains(
         elif small:
             for lane in range(lanes):
                 here = first + lane
-                grows = expm1_small(rate * values[here + moment] / (values[here + root] + offset))
+                move = values[here] * decay + rate * values[here + moment] / (values[here + root] + offset)
+                grows = expm1_small(move)
                 part = values[here + mass] * values[here + working]
                 sums[lane] += values[here + mass] - part
                 sums[gain + lane] += (values[here + mass] - part) * grows

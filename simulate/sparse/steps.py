@@ -61,7 +61,7 @@ class Rule(NamedTuple):
         through_softmax: Whether unsampled actions move too (surrogates in p), or exactly not (in p / p_old).
         distinct: Whether a rollout counts once however often it was drawn.
         future: See `future_of`.
-        small_steps: See `moves_are_small`.
+        small_steps: Whether masses are multiplied by e^step, see `moves_are_small`.
     """
 
     rate: FloatArray
@@ -148,35 +148,38 @@ def future_of(schedule: Schedule, surrogate: Surrogate, keep: float) -> float:
     return 1.0 / (1.0 - schedule.beta1 / schedule.root_beta2)
 
 
-def moves_are_small(schedule: Schedule, keep: float) -> bool:
+def moves_are_small(schedule: Schedule, keep: float, farthest: float) -> bool:
     """Whether no logit can move by more than SMALL in a step, whatever the gradients.
 
     By Cauchy and Schwarz, M <= S / sqrt(1 - beta1^2 / beta2). For a small beta1, whose inverse powers would magnify too
-    much (see `pending`), the answer is no.
+    much (see `pending`), the answer is no. Decay takes its part of a logit, which no more than all moves together can
+    have carried beyond the `farthest` one of the start.
     """
-    if keep != 1.0 or schedule.square == 0.0 or not LEAST_BETA1 <= schedule.beta1 < schedule.root_beta2:
+    if not 0.0 <= keep <= 1.0 or schedule.square == 0.0 or not LEAST_BETA1 <= schedule.beta1 < schedule.root_beta2:
         return False
     ratio = schedule.beta1 / schedule.root_beta2
-    return bool(schedule.rate.max() <= SMALL * math.sqrt(1.0 - ratio**2))
+    moves = schedule.rate / math.sqrt(1.0 - ratio**2)
+    return bool(moves.max() + (1.0 - keep) * (farthest + moves.sum()) <= SMALL)
 
 
-def rule_of(update: UpdateConfig, steps: int) -> Rule:
-    """The numbers of an update rule for a run of `steps` steps."""
+def rule_of(update: UpdateConfig, steps: int, farthest: float = 0.0) -> Rule:
+    """The numbers of an update rule for a run of `steps` steps from logits between -farthest and farthest."""
     surrogate = SURROGATES[update.surrogate]
     schedule = SCHEDULES[update.optimizer](update, np.arange(1, steps + 1))
     keep = 1.0 - update.learning_rate * update.weight_decay
-    outlook = future_of(schedule, surrogate, keep), moves_are_small(schedule, keep)
-    return Rule(*schedule, keep, *surrogate, *outlook)
+    # `sweep` has no decay in its short form
+    small = (surrogate.through_softmax or keep == 1.0) and moves_are_small(schedule, keep, farthest)
+    return Rule(*schedule, keep, *surrogate, future_of(schedule, surrogate, keep), small)
 
 
 @compiled
 def pending(rule: Rule, step: int) -> int:
     """Discounts that the stored moments of blocks awake still lack before the gradient of `step`.
 
-    Where steps are small, moments are discounted in every STEPS_BETWEEN_CHECKS-th step only; until then gradients enter
-    magnified, and the sweep need not write moments.
+    Where steps are small and most rows have no gradient, moments are discounted in every STEPS_BETWEEN_CHECKS-th step
+    only; until then gradients enter magnified, and the sweep need not write moments.
     """
-    return (step - 1) % STEPS_BETWEEN_CHECKS if rule.small_steps else 0
+    return (step - 1) % STEPS_BETWEEN_CHECKS if rule.small_steps and not rule.through_softmax else 0
 
 
 @compiled
@@ -235,29 +238,28 @@ def settle(rows: Rows, extent: Extent, found: int, rule: Rule, step: int, shift:
 
 @inlined
 def grown(root: float, to_square: float, gradient: float) -> float:
-    """The root of root^2 + to_square gradient^2; exact also where the square of a first gradient would underflow."""
+    """The root of root^2 + to_square gradient^2; exact also where a square would underflow."""
     alone = math.sqrt(to_square) * abs(gradient)
+    larger = alone if alone > root else root
     both = math.sqrt(root * root + to_square * (gradient * gradient))
-    return both if both > alone else alone
+    return both if both > larger else larger
 
 
 @compiled
 def add_gradients(
-    rows: Rows,
-    extent: Extent,
-    found: int,
-    total: float,
-    rule: Rule,
-    step: int,
-    pair: tuple[float, float],
-) -> None:
-    """Adds the group's gradient to the moments of all rows that have one.
+    rows: Rows, extent: Extent, found: int, total: float, rule: Rule, step: int, pair: tuple[float, float]
+) -> float:
+    """Adds the group's gradient in p / p_old, which is c_a, to the moments of the drawn rows.
 
-    `pair` is what a correct and a wrong rollout contribute: weighted advantage or reward, over N.
+    In p, where the gradient p_a (c_a - sum_b p_b c_b) moves all rows, it is left to `sweep_in_p`: c_a is in WORKING.
+    `pair` is what a correct and a wrong rollout contribute to c: weighted advantage or reward, over N.
+
+    Returns:
+        sum_b p_b c_b in p, else 0.
     """
     values, times, drawn = rows.values, rows.times, rows.drawn
     of_correct, of_wrong = pair
-    softmax_term = 0.0
+    mean = 0.0
     to_moment = rule.beta1 ** -pending(rule, step)
     to_square = rule.square * rule.root_beta2 ** (-2 * pending(rule, step))
     for index in range(found):
@@ -268,35 +270,79 @@ def add_gradients(
             coefficient *= times[row]
         if rule.through_softmax:
             values[here + WORKING] = coefficient
-            softmax_term += values[here + MASS] / total * coefficient
+            mean += values[here + MASS] / total * coefficient
         else:
             values[here + MOMENT] += to_moment * coefficient
             values[here + ROOT] = grown(values[here + ROOT], to_square, coefficient)
-    if rule.through_softmax:
-        _add_gradients_to_all(rows, extent.end, total, to_moment, to_square, softmax_term)
+    return mean
+
+
+@inlined
+def gradient_in_p(mass: float, actions: float, coefficient: float, mean: float, per_total: float) -> float:
+    """p_a (c_a - sum_b p_b c_b) of each action of a row; one that holds none any more has no mass either."""
+    probability = mass * per_total / (actions if actions > 1.0 else 1.0)
+    return probability * (coefficient - mean)
 
 
 @compiled
-def _add_gradients_to_all(
-    rows: Rows, end: int, total: float, to_moment: float, to_square: float, softmax_term: float
-) -> None:
-    values, asleep_since = rows.values, rows.asleep_since
+def add_gradients_in_p(rows: Rows, end: int, total: float, mean: float, rule: Rule) -> None:
+    """Does the first half of `sweep_in_p`: adds the gradients; no coefficients are left."""
+    values = rows.values
     lanes, stride = np.uint64(LANES), np.uint64(STRIDE)
     moment, root, mass = np.uint64(MOMENT), np.uint64(ROOT), np.uint64(MASS)
     multiplicity, working = np.uint64(MULTIPLICITY), np.uint64(WORKING)
-    per_total = 1.0 / total
+    per_total, square = 1.0 / total, rule.square
     for block in range(np.uint64(blocks_for(end))):
-        if asleep_since[block] != NEVER:
-            continue
         for lane in range(lanes):
             here = block * stride + lane
-            # of one action of the row; a row that holds none any more has no mass either
-            actions = values[here + multiplicity]
-            probability = values[here + mass] * per_total / (actions if actions > 1.0 else 1.0)
-            gradient = probability * (values[here + working] - softmax_term)
+            c = values[here + working]
+            g = gradient_in_p(values[here + mass], values[here + multiplicity], c, mean, per_total)
             values[here + working] = 0.0
-            values[here + moment] += to_moment * gradient
-            values[here + root] = grown(values[here + root], to_square, gradient)
+            values[here + moment] += g
+            values[here + root] = grown(values[here + root], square, g)
+
+
+@compiled
+def sweep_in_p(rows: Rows, end: int, total: float, mean: float, rule: Rule, step: int, shift: float) -> None:
+    """As `add_gradients_in_p` and then `sweep`, in one pass."""
+    values, column_mass, block_mass = rows.values, rows.column_mass, rows.block_mass
+    rate, offset, keep, decay = rule.rate[step - 1], rule.offset[step - 1], rule.keep, rule.keep - 1.0
+    beta1, root_beta2, square = rule.beta1, rule.root_beta2, rule.square
+    by_steps = rule.small_steps and step % STEPS_BETWEEN_CHECKS != 0
+    lanes, moment, root, mass = np.uint64(LANES), np.uint64(MOMENT), np.uint64(ROOT), np.uint64(MASS)
+    multiplicity, working = np.uint64(MULTIPLICITY), np.uint64(WORKING)
+    per_total = 1.0 / total
+    for block in range(blocks_for(end)):
+        begin = np.uint64(block * STRIDE)
+        if by_steps:
+            for lane in range(lanes):
+                here = begin + lane
+                c = values[here + working]
+                g = gradient_in_p(values[here + mass], values[here + multiplicity], c, mean, per_total)
+                values[here + working] = 0.0
+                m, s = values[here + moment] + g, grown(values[here + root], square, g)
+                move = values[here] * decay + rate * m / (s + offset)
+                values[here] += move
+                values[here + mass] *= exp_small(move)
+                m *= beta1
+                s *= root_beta2
+                values[here + moment] = m if abs(m) > NEGLIGIBLE else 0.0
+                values[here + root] = s if s > NEGLIGIBLE else 0.0
+        else:
+            for lane in range(lanes):
+                here = begin + lane
+                c = values[here + working]
+                g = gradient_in_p(values[here + mass], values[here + multiplicity], c, mean, per_total)
+                values[here + working] = 0.0
+                m, s = values[here + moment] + g, grown(values[here + root], square, g)
+                z = values[here] * keep + rate * m / (s + offset)
+                values[here] = z
+                values[here + mass] = values[here + multiplicity] * exp(z - shift)
+                m *= beta1
+                s *= root_beta2
+                values[here + moment] = m if abs(m) > NEGLIGIBLE else 0.0
+                values[here + root] = s if s > NEGLIGIBLE else 0.0
+        sum_masses(values, column_mass, block_mass, block)
 
 
 @compiled

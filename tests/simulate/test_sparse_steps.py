@@ -209,14 +209,21 @@ def test_small_steps_are_recognised():
     assert steps.rule_of(UpdateConfig(), 1000).small_steps
     for changes in ({"learning_rate": 0.05}, {"weight_decay": 0.1}, {"betas": (0.99, 0.9)}):
         assert not steps.rule_of(UpdateConfig(**changes), 1000).small_steps
+    # decay moves a logit the more the farther it is from 0
+    assert not steps.rule_of(UpdateConfig(weight_decay=0.01), 1000).small_steps
+    decaying = UpdateConfig(surrogate="linear", weight_decay=0.01)
+    assert steps.rule_of(decaying, 1000, farthest=5.0).small_steps
+    assert not steps.rule_of(decaying, 1000, farthest=500.0).small_steps
+    assert not steps.rule_of(decaying, 10_000, farthest=5.0).small_steps
 
 
-def test_masses_by_steps_equal_those_by_logits(monkeypatch):
-    config = small(group_size=64, steps=95)
+@pytest.mark.parametrize("preset", ["figure_matching", "appendix_j_literal"])
+def test_masses_by_steps_equal_those_by_logits(monkeypatch, preset):
+    config = small(preset, group_size=64, steps=95)
     start = rows.start_of(config.policy)
     _, by_steps, _ = engine.run(config, start)
     rule_of = engine.rule_of
     monkeypatch.setattr(engine, "rule_of", lambda *arguments: rule_of(*arguments)._replace(small_steps=False))
     _, by_logits, _ = engine.run(config, start)
     assert (by_steps != by_logits).any()
-    np.testing.assert_allclose(by_steps, by_logits, rtol=1e-13, atol=1e-14)
+    np.testing.assert_allclose(by_steps, by_logits, rtol=1e-13, atol=1e-13)
