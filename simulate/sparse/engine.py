@@ -62,9 +62,9 @@ ENGINE = "sparse"
 WORK_AT_ONCE = 2**26
 
 
-# numbers of 8 bytes held at once at most: per row, its values, the larger copy that it moves to and what the measures
-# list; per draw, a random number and its payoffs
-NUMBERS_PER_ROW, NUMBERS_PER_DRAW = 26, 8
+# Memory as measured: per row, its values and indices, of which a growing run holds several sizes at once; per draw, a
+# random number and its payoffs with what they are computed from
+BYTES_PER_ROW, COPIES_WHILE_GROWING, BYTES_PER_DRAW = 74, 3, 72
 
 
 class Progress(NamedTuple):
@@ -319,11 +319,16 @@ def supports(config: RunConfig) -> bool:
 
 
 def bytes_needed(config: RunConfig) -> int:
-    """Memory that the largest moment of a run takes, in bytes, about."""
-    rows = config.policy.actions + min(len(config.policy.action_classes) + 1, config.policy.actions)
-    rows = min(rows, len(config.policy.action_classes) + 1 + config.group_size * config.steps)
-    draws = min(config.group_size, max(LARGEST_TABLE, DRAWS_AT_ONCE))
-    return 8 * (NUMBERS_PER_ROW * rows + NUMBERS_PER_DRAW * draws)
+    """Memory that the largest moment of a run takes, in bytes, about: by the rows that its first policy would draw."""
+    start, group_size = start_of(config.policy), config.group_size
+    weight = np.exp(start.logit - start.logit.max())
+    probability = weight / (start.multiplicity @ weight)
+    drawn = -np.expm1(-float(group_size) * config.steps * probability)
+    rows = start.logit.size + start.multiplicity @ drawn
+    # a group that can draw all actions has room made for them all in the first step
+    copies = 1 if group_size >= config.policy.actions else COPIES_WHILE_GROWING
+    draws = group_size if group_size <= LARGEST_TABLE else DRAWS_AT_ONCE
+    return int(BYTES_PER_ROW * rows * copies + BYTES_PER_DRAW * draws)
 
 
 def prepare() -> None:
