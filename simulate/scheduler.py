@@ -3,7 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Generator
-from concurrent.futures import CancelledError, Executor
+from concurrent.futures import CancelledError, Executor, ThreadPoolExecutor
 from contextlib import contextmanager
 from importlib.util import find_spec
 
@@ -37,8 +37,10 @@ def scheduler_executor(address: str, *, seconds: float = SECONDS_TO_ANSWER) -> G
     # what it logs about a lost connection stands in the error
     logging.getLogger("distributed.client").setLevel(logging.CRITICAL)
     try:
-        # a client that finds nobody would go on trying when the program ends
-        asyncio.run(asyncio.wait_for(_identity(address), seconds))
+        # a client that finds nobody would go on trying when the program ends; a thread of its own, as the caller's may
+        # have an event loop already (a notebook)
+        with ThreadPoolExecutor(1) as thread:
+            thread.submit(lambda: asyncio.run(asyncio.wait_for(_identity(address), seconds))).result()
     except Exception as error:  # whoever else listens there may answer anything
         raise ValueError(
             f"the scheduler must answer within {seconds:g} seconds, got {shown(address)}, which does not "

@@ -72,7 +72,8 @@ def sample_part(
         completion_ids=[completion.token_ids for completion in flat],
         **{name: [problem.columns[name] for problem in repeated] for name in part[0].columns},
     )
-    correct = [None if value is None else bool(value > SUCCESS_ABOVE) for value in rewards]
+    # NaN is no say, too, as in the trainer
+    correct = [None if value is None or value != value else bool(value > SUCCESS_ABOVE) for value in rewards]
     return [
         Sampled(problem, ids, completions, correct[i * samples : (i + 1) * samples])
         for i, (problem, ids, completions) in enumerate(zip(part, prompts, drawn, strict=True))

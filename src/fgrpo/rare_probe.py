@@ -91,7 +91,8 @@ def build_probe(
     """Sample a base model and store its rarest correct completions beside a control set of common ones.
 
     The rare set: the share `top` of all correct completions, over all problems, that has the highest negative
-    log-likelihood per token under the base model; at least one. Completions that were drawn twice count twice.
+    log-likelihood per token under the base model; at least one, at most half. Completions that were drawn twice count
+    twice.
     The control set: as many of those at or below the median of all correct completions, drawn with the seed; for each
     rare one from the same problem as long as it has any left, then from all problems.
 
@@ -213,7 +214,8 @@ def _choose(correct: pd.DataFrame, top: float, seed: int) -> pd.DataFrame:
     tokens = correct["completion_ids"].map(len)
     per_token = (correct["nll"] / tokens).to_numpy()
     order = np.argsort(-per_token, kind="stable")
-    rare = order[: int(np.ceil(top * len(correct) - 1e-9))]
+    # at most half: of an odd number, the half rounded up would leave too few for a control set of the same size
+    rare = order[: min(int(np.ceil(top * len(correct) - 1e-9)), len(correct) // 2)]
     candidates = np.setdiff1d(np.flatnonzero(per_token <= np.median(per_token)), rare)
     candidates = np.random.default_rng(seed).permutation(candidates)
     control = _matched(correct["prompt"].to_numpy(), rare, candidates)

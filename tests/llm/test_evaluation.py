@@ -315,6 +315,17 @@ def test_chats_reach_the_reward_as_chats(folder: Path) -> None:
     assert seen == [[{"role": "assistant", "content": one.text}] for one in sampled.completions]
 
 
+def test_a_reward_without_a_say_is_neither_right_nor_wrong(folder: Path) -> None:
+    backend = TransformersBackend(
+        load_model(str(folder)), load_tokenizer(str(folder)), SamplingSettings(max_new_tokens=1)
+    )
+    part = [Problem("x", "a06:", {})]
+    (sampled,) = sample_part(
+        backend, load_tokenizer(str(folder)), part, 4, "0", lambda **_: [1.0, float("nan"), None, 0.5]
+    )
+    assert sampled.correct == [True, None, None, False]
+
+
 def test_problems_from_files(tmp_path: Path) -> None:
     path = tmp_path / "data.jsonl"
     rows: list[dict[str, Any]] = [

@@ -213,6 +213,9 @@ def test_the_choice_of_both_sets() -> None:
     more = fgrpo.rare_probe._choose(rows, 0.25, seed=0)
     assert more["prompt"][:9].tolist() == ["a", "c", "b", "a", "b", "a", "b", "a", "b"]
     assert (more["nll"] / more["tokens"]).nunique() == 10  # none serves twice
+    for count in (2, 3, 5, 19):  # both sets are of one size, also where half is no whole number
+        half = fgrpo.rare_probe._choose(rows[:count], 0.5, seed=0)["set"]
+        assert half.tolist() == ["rare"] * (count // 2) + ["control"] * (count // 2)
     with pytest.raises(ValueError, match="at least 2 correct completions, got 1"):
         fgrpo.rare_probe._choose(rows[:1], 0.01, seed=0)
 

@@ -1,5 +1,6 @@
 """A sweep's files are the same bytes however they came about: workers, order, kills, clusters."""
 
+import asyncio
 import re
 import subprocess
 import sys
@@ -161,6 +162,15 @@ def test_a_scheduler_that_does_not_answer_is_one_line_soon(address, kind):
     with pytest.raises(ValueError, match=message), scheduler_executor(address, seconds=0.5):
         pass
     assert time.monotonic() - started < 10
+
+
+def test_a_scheduler_is_asked_from_a_notebook_too():
+    async def cell():  # code that runs within an event loop
+        with scheduler_executor("tcp://127.0.0.1:1", seconds=0.5):
+            pass
+
+    with pytest.raises(ValueError, match="which does not .TimeoutError."):
+        asyncio.run(cell())
 
 
 def test_no_distributed_says_what_to_install(monkeypatch):
