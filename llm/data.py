@@ -169,7 +169,11 @@ def prepare_math(
     answers = Counter(problem for problem, _ in pairs)
     samples = [sample for sample in samples if answers[_words(sample[1])] == 1]
     if not samples:
-        raise ValueError(f"data must have rows left after its preparation, got none of {len(rows)} in {str(source)!r}")
+        raise ValueError(
+            f"data must have rows left after its preparation, got none of {len(rows)} in {str(source)!r} "
+            f"({len(complete)} with problem and answer, {short} of them within the limit): check the columns, or raise "
+            "max_prompt_tokens"
+        )
 
     import datasets
 
