@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 INSTALL := $(PIP) install --constraint constraints.txt
 
-.PHONY: help reproduce test lint types unit docs picture acceptance mutation bench clean
+.PHONY: help reproduce test lint types unit docs picture acceptance mutation bench notebooks clean
 
 help:
 	@echo "make reproduce [QUICK=1] [OUT=DIR] [WORKERS=K]   sweep, Figures 2, 4, 5 and report.md"
@@ -57,6 +57,10 @@ bench: $(VENV)/.dev
 	$(BIN)/python benchmarks/simulator.py
 	$(BIN)/python benchmarks/torch_cpu.py
 	$(BIN)/python benchmarks/trainer.py
+
+# executes the notebooks at full size and stores them with their outputs; NAMES="1_tail_miss 2_lemmas" for some of them
+notebooks: $(VENV)/.dev
+	$(BIN)/python notebooks/refresh.py $(NAMES)
 
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)

@@ -1,9 +1,9 @@
-"""Figures 1 to 5 of the paper and the regime diagram: their data, their panels, and their files.
+"""Figures 1 to 5 of the paper, the regime diagram, and the figures of the studies: their data, panels, and files.
 
 Each figure N has three functions: `figure_N_data` returns what is drawn, `figure_N(data)` draws it, and
 `figure_N_alt_text(data)` says it in a sentence; so has the `regime_diagram`. Functions named `plot_...` draw one panel
 on given axes. Nothing here touches pyplot or matplotlib's global settings. The studies have their data from
-fgrpo.simulate instead.
+fgrpo.simulate instead; `Picture` shows a figure in a notebook.
 """
 
 from fgrpo.figures.comparison import comparison_alt_text, figure_comparison, plot_matched
@@ -26,6 +26,7 @@ from fgrpo.figures.figure5 import (
     plot_leaf_tail_miss,
     plot_leaf_tail_miss_difference,
 )
+from fgrpo.figures.picture import Picture
 from fgrpo.figures.readings import figure_readings, plot_reading, readings_alt_text
 from fgrpo.figures.regime import (
     plot_regimes,
@@ -41,6 +42,7 @@ from fgrpo.figures.zones import figure_zone, plot_zone, zone_alt_text
 
 __all__ = [
     "TRAJECTORY_GROUP_SIZES",
+    "Picture",
     "comparison_alt_text",
     "figure_1",
     "figure_1_alt_text",

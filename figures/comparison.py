@@ -76,6 +76,10 @@ def plot_matched(table: DataFrame, group_size: int, progress: str, ax: Axes | No
     if scale == "logit":
         ax.set_xticks(_LABELLED_MASSES, [f"{mass:g}" for mass in _LABELLED_MASSES])
         ax.set_xticks([], minor=True)
+    if scale == "log":
+        levels = sorted(rows["level"].unique())[::-2]  # every other one has room for its label
+        ax.set_xticks(levels, [f"{level:g}" for level in levels])
+        ax.set_xticks([], minor=True)
     probability_axis(ax, "retained mass")
     return ax
 

@@ -167,7 +167,13 @@ def _opening(settings: Settings, trainer: FocalGRPOTrainer, checkpoint: Path | N
 
 
 def _end(trainer: FocalGRPOTrainer) -> None:
-    """Finish trackers and the process group."""
+    """Finish trackers and the process group.
+
+    The distributed wrapper of the model goes first: with the last reference to the process group it would wait, holding
+    Python's lock, for a thread of the group that may need this lock to end.
+    """
+    trainer.model_wrapped = trainer.model
+    trainer.accelerator.free_memory()
     if hasattr(trainer, "end"):
         trainer.end()
     else:

@@ -12,6 +12,8 @@ from typing import Any
 from fgrpo.llm.tiny_world.tokenizer import EOS, VOCABULARY
 
 SUMS = range(6, 22)
+FAMILIES = ("a", "x")
+"""Letters that prompts begin with: `a` is trained on; `x` is held out, with the same sums."""
 MAX_COMPLETION_LENGTH = 4
 """Tokens of a completion: three digits and the end."""
 

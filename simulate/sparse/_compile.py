@@ -2,6 +2,7 @@
 
 import hashlib
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
@@ -38,6 +39,14 @@ def compiled_once(function: Function) -> Function:
         compiled_function: Function = numba.njit(cache=True, **OPTIONS)(function)
     except RuntimeError:  # no folder that can be written
         return compiled(function)
+    cache = cast(Any, compiled_function)._cache
+    save = cache.save_overload
+
+    def save_if_possible(*what: Any) -> None:
+        with suppress(OSError):  # a full disk, say: the code is compiled all the same
+            save(*what)
+
+    cache.save_overload = save_if_possible
     return compiled_function
 
 

@@ -4,8 +4,8 @@ The same law as fgrpo.simulate.engine_reference, with random numbers of its own.
 last one is an approximation, far below what could be observed:
 1. Actions that share a class and were never drawn share one row (fgrpo.simulate.sparse.rows).
 2. Groups are drawn by inversion of float64 block sums (fgrpo.simulate.sparse.groups).
-3. Blocks of rows whose logits would move by less than 1e-12 in all future are not computed again until one of their
-   actions is drawn (fgrpo.simulate.sparse.steps).
+3. Rows whose logits would move by less than 1e-12 in all future are not computed again until they are drawn
+   (fgrpo.simulate.sparse.naps).
 Random numbers are a function of run, step and draw, and a run is one sequence of float64 operations: bit for bit the
 same alone, among others, in any process, in one piece or in several. Not promised between different models of CPU.
 """
@@ -20,6 +20,7 @@ from fgrpo.simulate.sparse._compile import compiled, compiled_once, source_diges
 from fgrpo.simulate.sparse.group_measures import record_group
 from fgrpo.simulate.sparse.groups import DRAWS_AT_ONCE, buffer_for, draw_rows, tell_members_apart
 from fgrpo.simulate.sparse.measures import MEASURES, OF_POLICY, Origin, Tally, origin_of, record
+from fgrpo.simulate.sparse.naps import put_to_sleep, wake_drawn
 from fgrpo.simulate.sparse.payoffs import LARGEST_TABLE, Payoffs, payoff_table, payoffs
 from fgrpo.simulate.sparse.philox import KeyArray, stream_words
 from fgrpo.simulate.sparse.rows import (
@@ -46,10 +47,11 @@ from fgrpo.simulate.sparse.steps import (
     SURROGATES,
     Rule,
     add_gradients,
-    put_to_sleep,
+    add_gradients_in_p,
     rule_of,
     settle,
     sweep,
+    sweep_in_p,
 )
 from fgrpo.simulate.trajectory import Trajectory
 from fgrpo.simulate.updates import SUCCESS_ESTIMATES
@@ -60,9 +62,9 @@ ENGINE = "sparse"
 WORK_AT_ONCE = 2**26
 
 
-# numbers of 8 bytes held at once at most: per row, its values, the larger copy that it moves to and what the measures
-# list; per draw, a random number and its payoffs
-NUMBERS_PER_ROW, NUMBERS_PER_DRAW = 26, 8
+# Memory as measured: per row, its values and indices, of which a growing run holds several sizes at once; per draw, a
+# random number and its payoffs with what they are computed from
+BYTES_PER_ROW, COPIES_WHILE_GROWING, BYTES_PER_DRAW = 74, 3, 72
 
 
 class Progress(NamedTuple):
@@ -88,12 +90,14 @@ class Draws(NamedTuple):
 
     Attributes:
         found: Number of different actions in it.
+        extent: With the rows that those of them that had none yet will get.
         successes: Number of correct rollouts.
         different: Number of different correct actions.
         correct_mass: Of the policy that it was drawn from; NaN if it was not asked for.
     """
 
     found: int
+    extent: Extent
     successes: int
     different: int
     correct_mass: float
@@ -169,9 +173,11 @@ def _kernels(digest: str) -> tuple[Callable[..., Any], ...]:
         rows, extent = with_room(rows, extent, min(group_size, correct), min(group_size, wrong))
         correct_mass = correct_share(rows, extent) if with_correct_mass else np.nan
         found = draw_rows(rows, extent.end, total, group_size, step, key, buffer)
-        found = tell_members_apart(rows, extent, found, step, key)
+        grown = extent
+        if correct + wrong > 0:
+            found, grown = tell_members_apart(rows, extent, found, step, key)
         successes, different = count_correct(rows, extent, found)
-        return Progress(rows, extent, shift, total, tally), Draws(found, successes, different, correct_mass)
+        return Progress(rows, extent, shift, total, tally), Draws(found, grown, successes, different, correct_mass)
 
     def update(
         progress: Progress,
@@ -191,9 +197,14 @@ def _kernels(digest: str) -> tuple[Callable[..., Any], ...]:
         found, successes = draws.found, draws.successes
         weight, of_correct, of_wrong = payoff
         # a group without a gradient must change nothing
+        mean = 0.0
         if (successes > 0 and of_correct != 0.0) or (successes < group_size and of_wrong != 0.0):
-            extent = settle(rows, extent, found, rule, step, shift)
-            add_gradients(rows, extent, found, total, rule, step, (of_correct, of_wrong))
+            if rule.future < np.inf:
+                extent = wake_drawn(rows, extent, found, rule, step)
+            grown = draws.extent
+            settle(rows, extent, grown, shift)
+            extent = Extent(grown.correct, grown.first_wrong, grown.end, extent.moving_correct, extent.moving_wrong)
+            mean = add_gradients(rows, extent, found, total, rule, step, (of_correct, of_wrong))
         active = 0 < successes < group_size
         tally = Tally(
             tally.groups + 1,
@@ -202,11 +213,20 @@ def _kernels(digest: str) -> tuple[Callable[..., Any], ...]:
             tally.distinct_correct + draws.different,
         )
         if recorded:
+            if rule.through_softmax:
+                add_gradients_in_p(rows, extent.moving_correct, extent.correct, total, mean, rule)
+                add_gradients_in_p(rows, extent.moving_wrong, extent.end, total, mean, rule)
+                mean = 0.0
             record_group(out[OF_POLICY:], rows, extent, found, start, rule, step, total, group_size, active)
         forget_draws(rows, found)
-        sweep(rows, extent.end, rule, step, shift)
+        if rule.through_softmax:
+            sweep_in_p(rows, extent.moving_correct, extent.correct, total, mean, rule, step, shift)
+            sweep_in_p(rows, extent.moving_wrong, extent.end, total, mean, rule, step, shift)
+        else:
+            sweep(rows, extent.moving_correct, extent.correct, rule, step, shift)
+            sweep(rows, extent.moving_wrong, extent.end, rule, step, shift)
         if rule.future < np.inf and step % STEPS_BETWEEN_CHECKS == 0:
-            put_to_sleep(rows, extent.end, rule, step)
+            extent = put_to_sleep(rows, extent, rule, step)
         shift, total = total_of(rows, extent.end, shift)
         if recorded:
             record(out, rows, extent, origin, shift, total, tally)
@@ -257,7 +277,7 @@ def run(config: RunConfig, start: Start) -> tuple[IntArray, FloatArray, Progress
     Returns:
         Recorded steps, shape [R]; the measures, shape [R, len(MEASURES)]; the final state.
     """
-    rule = rule_of(config.update, config.steps)
+    rule = rule_of(config.update, config.steps, float(np.abs(start.logit).max()))
     key, buffer = stream_words(config.stream_key), buffer_for(config.group_size)
     recorded = np.array(config.recorded_steps)
     out = np.empty((recorded.size, len(MEASURES)))
@@ -299,11 +319,16 @@ def supports(config: RunConfig) -> bool:
 
 
 def bytes_needed(config: RunConfig) -> int:
-    """Memory that the largest moment of a run takes, in bytes, about."""
-    rows = config.policy.actions + min(len(config.policy.action_classes) + 1, config.policy.actions)
-    rows = min(rows, len(config.policy.action_classes) + 1 + config.group_size * config.steps)
-    draws = min(config.group_size, max(LARGEST_TABLE, DRAWS_AT_ONCE))
-    return 8 * (NUMBERS_PER_ROW * rows + NUMBERS_PER_DRAW * draws)
+    """Memory that the largest moment of a run takes, in bytes, about: by the rows that its first policy would draw."""
+    start, group_size = start_of(config.policy), config.group_size
+    weight = np.exp(start.logit - start.logit.max())
+    probability = weight / (start.multiplicity @ weight)
+    drawn = -np.expm1(-float(group_size) * config.steps * probability)
+    rows = start.logit.size + start.multiplicity @ drawn
+    # a group that can draw all actions has room made for them all in the first step
+    copies = 1 if group_size >= config.policy.actions else COPIES_WHILE_GROWING
+    draws = group_size if group_size <= LARGEST_TABLE else DRAWS_AT_ONCE
+    return int(BYTES_PER_ROW * rows * copies + BYTES_PER_DRAW * draws)
 
 
 def prepare() -> None:

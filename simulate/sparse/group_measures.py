@@ -11,7 +11,6 @@ from fgrpo.simulate.sparse.rows import (
     MASS,
     MOMENT,
     MULTIPLICITY,
-    NEVER,
     ROOT,
     STRIDE,
     WORKING,
@@ -27,6 +26,8 @@ from fgrpo.simulate.sparse.steps import TINY, Rule, as_stored
 
 # a step so far above the mean step is taken as the origin of the others, since its exponential would overflow
 FAR_ABOVE = 600.0
+# first row, first row that moves, end
+RowRange = tuple[int, int, int]
 BELOW_ONE = 1.0 - 2.0**-53
 # 1 / 20! is below NO_TERM
 MOST_TERMS, NO_TERM = 21, 1e-18
@@ -50,10 +51,14 @@ def record_group(
     Between `add_gradients` and `sweep`: the rows still have the masses of the draw, and the moments of the update.
     """
     drawn_leaves = _mark_drawn(rows, extent, found, start)
-    centre = 0.0 if rule.small_steps else _centre(rows, extent.end, rule, step, total)
-    unsampled, gain, drawn_mass, drawn_gain = _masses_and_gains(rows, 0, extent.correct, rule, step, centre)
+    correct_rows = 0, extent.moving_correct, extent.correct
+    wrong_rows = extent.first_wrong, extent.moving_wrong, extent.end
+    centre = 0.0
+    if step > rule.small_until:
+        centre = _centre(rows, correct_rows, wrong_rows, rule, step, total)
+    unsampled, gain, drawn_mass, drawn_gain = _masses_and_gains(rows, correct_rows, rule, step, centre)
     # wrong actions are all in the rest, drawn or not
-    one_mass, one_gain, two_mass, two_gain = _masses_and_gains(rows, extent.first_wrong, extent.end, rule, step, centre)
+    one_mass, one_gain, two_mass, two_gain = _masses_and_gains(rows, wrong_rows, rule, step, centre)
     wrong_mass = one_mass + two_mass
     leaf_mass, leaf_number = _leaves(rows, extent, start)
     for index in range(found):
@@ -87,21 +92,20 @@ def _mark_drawn(rows: Rows, extent: Extent, found: int, start: Start) -> int:
 
 
 @compiled
-def _centre(rows: Rows, end: int, rule: Rule, step: int, total: float) -> float:
+def _centre(rows: Rows, one: RowRange, other: RowRange, rule: Rule, step: int, total: float) -> float:
     """The mean step under the policy, or FAR_ABOVE below the largest one."""
-    values, asleep_since = rows.values, rows.asleep_since
+    values = rows.values
     (rate, offset), decay = as_stored(rule, step), rule.keep - 1.0
     lanes, moment, root, mass = np.uint64(LANES), np.uint64(MOMENT), np.uint64(ROOT), np.uint64(MASS)
     highest, weighted = np.zeros(LANES), np.zeros(LANES)
-    for block in range(np.uint64(blocks_for(end))):
-        if asleep_since[block] != NEVER:
-            continue
-        for lane in range(lanes):
-            here = block * np.uint64(STRIDE) + lane
-            move = values[here] * decay + rate * values[here + moment] / (values[here + root] + offset)
-            weighted[lane] += values[here + mass] * move
-            move = move if values[here + mass] > 0.0 else 0.0
-            highest[lane] = move if move > highest[lane] else highest[lane]
+    for _, moving, end in (one, other):
+        for block in range(np.uint64(moving // LANES), np.uint64(blocks_for(end))):
+            for lane in range(lanes):
+                here = block * np.uint64(STRIDE) + lane
+                move = values[here] * decay + rate * values[here + moment] / (values[here + root] + offset)
+                weighted[lane] += values[here + mass] * move
+                move = move if values[here + mass] > 0.0 else 0.0
+                highest[lane] = move if move > highest[lane] else highest[lane]
     mean: float = sum_of_block(weighted, 0) / total
     largest: float = highest.max()
     return mean + max(largest - mean - FAR_ABOVE, 0.0)
@@ -109,21 +113,21 @@ def _centre(rows: Rows, end: int, rule: Rule, step: int, total: float) -> float:
 
 @compiled
 def _masses_and_gains(
-    rows: Rows, begin: int, end: int, rule: Rule, step: int, centre: float
+    rows: Rows, which: RowRange, rule: Rule, step: int, centre: float
 ) -> tuple[float, float, float, float]:
-    """Of rows begin .. end - 1, unsampled and then drawn: mass, and mass * expm1(d).
+    """Of rows of one kind, unsampled and then drawn: mass, and mass * expm1(d).
 
     d is what the sweep will add to the logit, less the centre.
     """
-    values, asleep_since = rows.values, rows.asleep_since
+    values, (begin, moving, end) = rows.values, which
     (rate, offset), decay = as_stored(rule, step), rule.keep - 1.0
-    lanes, small = np.uint64(LANES), rule.small_steps
+    lanes, small = np.uint64(LANES), step <= rule.small_until
     moment, root, mass, working = np.uint64(MOMENT), np.uint64(ROOT), np.uint64(MASS), np.uint64(WORKING)
     sums = np.zeros(4 * LANES)
     gain, drawn_mass, drawn_gain = np.uint64(LANES), np.uint64(2 * LANES), np.uint64(3 * LANES)
     for block in range(np.uint64(begin // LANES), np.uint64(blocks_for(end))):
         first = block * np.uint64(STRIDE)
-        if asleep_since[block] != NEVER:
+        if block < moving // LANES:
             still = expm1(-centre)
             for lane in range(lanes):
                 here = first + lane
@@ -135,7 +139,8 @@ def _masses_and_gains(
         elif small:
             for lane in range(lanes):
                 here = first + lane
-                grows = expm1_small(rate * values[here + moment] / (values[here + root] + offset))
+                move = values[here] * decay + rate * values[here + moment] / (values[here + root] + offset)
+                grows = expm1_small(move)
                 part = values[here + mass] * values[here + working]
                 sums[lane] += values[here + mass] - part
                 sums[gain + lane] += (values[here + mass] - part) * grows

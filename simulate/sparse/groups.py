@@ -211,7 +211,7 @@ def _merge(rows: Rows, blocks: int, total: float, draws: int, spacings: FloatArr
 
 
 @compiled
-def tell_members_apart(rows: Rows, extent: Extent, found: int, step: int, key: KeyArray) -> int:
+def tell_members_apart(rows: Rows, extent: Extent, found: int, step: int, key: KeyArray) -> tuple[int, Extent]:
     """Replaces drawn rows of several actions by the single actions drawn out of them.
 
     Each draw falls on any of the row's actions with equal probability. The actions already met in this group are told
@@ -226,7 +226,7 @@ def tell_members_apart(rows: Rows, extent: Extent, found: int, step: int, key: K
         key: Key of the run.
 
     Returns:
-        Number of different actions drawn; rows.drawn lists their rows.
+        Number of different actions drawn, whose rows are listed in rows.drawn; the extent with the new ones.
     """
     values, origin, times, drawn = rows.values, rows.origin, rows.times, rows.drawn
     used, t = 0, np.uint64(step)
@@ -260,4 +260,5 @@ def tell_members_apart(rows: Rows, extent: Extent, found: int, step: int, key: K
             fresh_correct = fresh
         else:
             fresh_wrong = fresh
-    return found
+    grown = Extent(fresh_correct, extent.first_wrong, fresh_wrong, extent.moving_correct, extent.moving_wrong)
+    return found, grown

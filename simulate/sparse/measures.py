@@ -125,7 +125,7 @@ def record(
     out[4] = 1.0 - 0.5 * sum_of_block(distances, 0)
     out[5] = sum_of_block(sums, 3 * LANES) / origin.correct
     out[6] = worst.max()
-    out[7] = weight[0] * to_probability
+    out[7] = weight[rows.class_row[0]] * to_probability
     # 0 / 0 is NaN: nothing to average
     out[8] = tally.active / tally.groups
     out[9] = tally.weight / tally.active

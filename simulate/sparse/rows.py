@@ -8,7 +8,8 @@ the rows. A start with single actions only (every logit different, say) is the d
 64 rows form a block, which is updated in one vectorised sweep and sampled by the sum of its masses. All values of a
 block lie side by side in one array (one base address tells the compiler that they do not overlap):
 `values[block * STRIDE + field + lane]`. The rows of correct actions have blocks of their own, before those of the wrong
-ones, so that what concerns correct actions alone is a loop over whole blocks too.
+ones, so that what concerns correct actions alone is a loop over whole blocks too. Of either kind, rows that have all
+but stopped come before those that move (fgrpo.simulate.sparse.naps), and blocks of the former only are asleep.
 """
 
 from typing import NamedTuple
@@ -37,8 +38,6 @@ LOGIT, MOMENT, ROOT, MASS, MULTIPLICITY, INITIAL, WORKING = (field * LANES for f
 STRIDE = 7 * LANES
 # The total of the masses is kept between these bounds by moving the shift.
 LEAST_TOTAL, GREATEST_TOTAL = 1e-100, 1e100
-# Of a block instead of the last step in which it was updated: it is awake, or it has no rows yet
-NEVER, EMPTY = 0, -1
 
 
 class Rows(NamedTuple):
@@ -53,8 +52,7 @@ class Rows(NamedTuple):
         column_mass: Sums of masses by columns, shape [blocks * COLUMNS].
         block_mass: Sum of a block's masses, shape [blocks].
         cumulative: Sums of block_mass up to and with each block, shape [blocks].
-        asleep_since: Last step in which a sleeping block was updated; NEVER for one that is awake, EMPTY for one
-            without rows, shape [blocks].
+        asleep_since: Last step in which a row of a sleeping block was updated, shape [blocks * LANES].
     """
 
     values: FloatArray
@@ -65,7 +63,7 @@ class Rows(NamedTuple):
     column_mass: FloatArray
     block_mass: FloatArray
     cumulative: FloatArray
-    asleep_since: IntArray
+    asleep_since: Int32Array
 
 
 class Extent(NamedTuple):
@@ -75,11 +73,15 @@ class Extent(NamedTuple):
         correct: Number of rows of correct actions: 0 .. correct - 1.
         first_wrong: First row of wrong actions, the first one of its block.
         end: End of the rows of wrong actions: first_wrong .. end - 1.
+        moving_correct: First row of correct actions that has not all but stopped.
+        moving_wrong: The same of wrong actions.
     """
 
     correct: int
     first_wrong: int
     end: int
+    moving_correct: int
+    moving_wrong: int
 
 
 class Start(NamedTuple):
@@ -129,7 +131,7 @@ def new_rows(start: Start) -> tuple[Rows, Extent]:
     """One row per class, masses not computed yet."""
     classes, correct = start.logit.size, int(start.correct.sum())
     first_wrong = blocks_for(correct) * LANES
-    extent = Extent(correct, first_wrong, first_wrong + classes - correct)
+    extent = Extent(correct, first_wrong, first_wrong + classes - correct, 0, first_wrong)
     rows = _empty(blocks_for(extent.end), classes)
     largest = np.max(start.logit[:correct])
     for row in range(classes):
@@ -140,7 +142,6 @@ def new_rows(start: Start) -> tuple[Rows, Extent]:
         rows.values[here + INITIAL] = exp(start.logit[row] - largest) if row < correct else 0.0
         rows.origin[slot] = row
         rows.class_row[row] = slot
-    rows.asleep_since[:] = NEVER
     return rows, extent
 
 
@@ -156,7 +157,7 @@ def _empty(blocks: int, classes: int) -> Rows:
         np.zeros(blocks * COLUMNS),
         np.zeros(blocks),
         np.zeros(blocks),
-        np.full(blocks, EMPTY, np.int64),
+        np.zeros(blocks * LANES, np.int32),
     )
 
 
@@ -181,13 +182,20 @@ def with_room(rows: Rows, extent: Extent, correct: int, wrong: int) -> tuple[Row
             (rows.block_mass, larger.block_mass, 1),
         ):
             target[new * width : (new + count) * width] = source[old * width : (old + count) * width]
-        larger.origin[new * LANES : (new + count) * LANES] = rows.origin[old * LANES : (old + count) * LANES]
-        larger.asleep_since[new : new + count] = rows.asleep_since[old : old + count]
+        begin, end = old * LANES, (old + count) * LANES
+        larger.origin[new * LANES : (new + count) * LANES] = rows.origin[begin:end]
+        larger.asleep_since[new * LANES : (new + count) * LANES] = rows.asleep_since[begin:end]
     moved = of_correct * LANES - extent.first_wrong
     for index in range(rows.class_row.size):
         row = rows.class_row[index]
         larger.class_row[index] = row if row < extent.first_wrong else row + moved
-    moved_extent = Extent(extent.correct, extent.first_wrong + moved, extent.end + moved)
+    moved_extent = Extent(
+        extent.correct,
+        extent.first_wrong + moved,
+        extent.end + moved,
+        extent.moving_correct,
+        extent.moving_wrong + moved,
+    )
     accumulate(larger, moved_extent.end)
     return larger, moved_extent
 

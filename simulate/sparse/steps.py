@@ -1,4 +1,4 @@
-"""One update of all rows: gradients of a group, then one sweep over the blocks that still move.
+"""One update of all rows: gradients of a group, then one sweep over the blocks that are awake.
 
 Every optimizer here is the same sweep with other numbers. With M = sum_k beta1^k g and S = sqrt(sum_k beta2^k g^2), the
 sums over past steps k steps ago, a logit moves by rate * M / (S + offset); rate and offset depend on the step alone.
@@ -16,20 +16,17 @@ from fgrpo.simulate.config import UpdateConfig
 from fgrpo.simulate.sparse._compile import compiled, inlined
 from fgrpo.simulate.sparse.elementary import SMALL, exp, exp_small
 from fgrpo.simulate.sparse.rows import (
-    EMPTY,
     INITIAL,
     LANES,
     LOGIT,
     MASS,
     MOMENT,
     MULTIPLICITY,
-    NEVER,
     ROOT,
     STRIDE,
     WORKING,
     Extent,
     FloatArray,
-    IntArray,
     Rows,
     at,
     blocks_for,
@@ -40,10 +37,6 @@ from fgrpo.simulate.sparse.rows import (
 # a logit.
 NEGLIGIBLE = 1e-200
 TINY = float(np.finfo(np.float64).tiny)
-# A block falls asleep when none of its rows would still move by this much in all future without a gradient. It has at
-# most one nap per STEPS_BETWEEN_CHECKS steps, so a logit is off by less than 1e-10 after 1000 steps: nothing that runs
-# could show differs by that.
-LEAST_MOVE = 1e-12
 STEPS_BETWEEN_CHECKS = 16
 LEAST_BETA1 = 0.1
 
@@ -52,8 +45,8 @@ class Rule(NamedTuple):
     """An update rule in numbers.
 
     Attributes:
-        rate: Step of a logit per M / (S + offset), shape [steps].
-        offset: Added to S, shape [steps].
+        rate: Step of a logit per M / (S + offset), shape [>= steps].
+        offset: Added to S, shape [>= steps].
         beta1: Discount of M from step to step.
         root_beta2: Discount of S, the root of that of its square.
         square: 1 if gradients enter S, 0 if S stays 0.
@@ -61,7 +54,7 @@ class Rule(NamedTuple):
         through_softmax: Whether unsampled actions move too (surrogates in p), or exactly not (in p / p_old).
         distinct: Whether a rollout counts once however often it was drawn.
         future: See `future_of`.
-        small_steps: See `moves_are_small`.
+        small_until: Last step in which masses are multiplied by e^move, see `small_until`.
     """
 
     rate: FloatArray
@@ -73,7 +66,7 @@ class Rule(NamedTuple):
     through_softmax: bool
     distinct: bool
     future: float
-    small_steps: bool
+    small_until: int
 
 
 class Schedule(NamedTuple):
@@ -148,24 +141,32 @@ def future_of(schedule: Schedule, surrogate: Surrogate, keep: float) -> float:
     return 1.0 / (1.0 - schedule.beta1 / schedule.root_beta2)
 
 
-def moves_are_small(schedule: Schedule, keep: float) -> bool:
-    """Whether no logit can move by more than SMALL in a step, whatever the gradients.
+def small_until(schedule: Schedule, surrogate: Surrogate, keep: float, farthest: float) -> int:
+    """The last step, at the end of a period between checks, up to which none moves a logit by more than SMALL.
 
-    By Cauchy and Schwarz, M <= S / sqrt(1 - beta1^2 / beta2). For a small beta1, whose inverse powers would magnify too
-    much (see `pending`), the answer is no.
+    Whatever the gradients: by Cauchy and Schwarz, M <= S / sqrt(1 - beta1^2 / beta2). For a small beta1, whose inverse
+    powers would magnify too much (see `pending`), there is none. Decay takes its part of a logit, which no more than
+    all moves together can have carried beyond the `farthest` one of the start; without the softmax, `sweep` has no
+    decay in its short form.
     """
-    if keep != 1.0 or schedule.square == 0.0 or not LEAST_BETA1 <= schedule.beta1 < schedule.root_beta2:
-        return False
+    has_form = keep == 1.0 or (surrogate.through_softmax and 0.0 <= keep < 1.0)
+    if not has_form or schedule.square == 0.0 or not LEAST_BETA1 <= schedule.beta1 < schedule.root_beta2:
+        return 0
     ratio = schedule.beta1 / schedule.root_beta2
-    return bool(schedule.rate.max() <= SMALL * math.sqrt(1.0 - ratio**2))
+    moves = schedule.rate / math.sqrt(1.0 - ratio**2)
+    large = np.flatnonzero(moves + (1.0 - keep) * (farthest + np.cumsum(moves)) > SMALL)
+    small = int(large[0]) if large.size else schedule.rate.size
+    return small // STEPS_BETWEEN_CHECKS * STEPS_BETWEEN_CHECKS
 
 
-def rule_of(update: UpdateConfig, steps: int) -> Rule:
-    """The numbers of an update rule for a run of `steps` steps."""
+def rule_of(update: UpdateConfig, steps: int, farthest: float = 0.0) -> Rule:
+    """The numbers of an update rule for a run of `steps` steps from logits between -farthest and farthest."""
     surrogate = SURROGATES[update.surrogate]
-    schedule = SCHEDULES[update.optimizer](update, np.arange(1, steps + 1))
+    # to the end of the last period between checks, so that a longer run is the same up to there
+    periods = -(-steps // STEPS_BETWEEN_CHECKS)
+    schedule = SCHEDULES[update.optimizer](update, np.arange(1, periods * STEPS_BETWEEN_CHECKS + 1))
     keep = 1.0 - update.learning_rate * update.weight_decay
-    outlook = future_of(schedule, surrogate, keep), moves_are_small(schedule, keep)
+    outlook = future_of(schedule, surrogate, keep), small_until(schedule, surrogate, keep, farthest)
     return Rule(*schedule, keep, *surrogate, *outlook)
 
 
@@ -173,10 +174,10 @@ def rule_of(update: UpdateConfig, steps: int) -> Rule:
 def pending(rule: Rule, step: int) -> int:
     """Discounts that the stored moments of blocks awake still lack before the gradient of `step`.
 
-    Where steps are small, moments are discounted in every STEPS_BETWEEN_CHECKS-th step only; until then gradients enter
-    magnified, and the sweep need not write moments.
+    Where steps are small and most rows have no gradient, moments are discounted in every STEPS_BETWEEN_CHECKS-th step
+    only; until then gradients enter magnified, and the sweep need not write moments.
     """
-    return (step - 1) % STEPS_BETWEEN_CHECKS if rule.small_steps else 0
+    return (step - 1) % STEPS_BETWEEN_CHECKS if step <= rule.small_until and not rule.through_softmax else 0
 
 
 @compiled
@@ -189,75 +190,52 @@ def as_stored(rule: Rule, step: int) -> tuple[float, float]:
 
 
 @compiled
-def wake(values: FloatArray, asleep_since: IntArray, block: int, rule: Rule, step: int) -> None:
-    """Readies a sleeping block for a gradient in this step: applies the discounts that it has missed."""
-    missed = step - 1 - pending(rule, step) - asleep_since[block]
-    asleep_since[block] = NEVER
-    of_moment, of_root = rule.beta1**missed, rule.root_beta2**missed
-    for here in range(block * STRIDE, block * STRIDE + LANES):
-        values[here + MOMENT] *= of_moment
-        values[here + ROOT] *= of_root
+def settle(rows: Rows, extent: Extent, grown: Extent, shift: float) -> None:
+    """Has the drawn actions that had none yet take the rows of their own that `grown` has beyond `extent`."""
+    for row in range(extent.correct, grown.correct):
+        _leave_class(rows, row, shift)
+    for row in range(extent.end, grown.end):
+        _leave_class(rows, row, shift)
 
 
 @compiled
-def settle(rows: Rows, extent: Extent, found: int, rule: Rule, step: int, shift: float) -> Extent:
-    """Wakes what was drawn, and gives the drawn actions that have none yet a row of their own."""
-    values, origin, class_row, drawn = rows.values, rows.origin, rows.class_row, rows.drawn
-    asleep_since = rows.asleep_since
-    correct, first_wrong, end = extent
-    for index in range(found):
-        row = drawn[index]
-        is_old = row < extent.correct or first_wrong <= row < extent.end
-        parent = row if is_old else class_row[origin[row]]
-        if asleep_since[parent // LANES] != NEVER:
-            wake(values, asleep_since, parent // LANES, rule, step)
-        if is_old:
-            continue
-        if asleep_since[row // LANES] == EMPTY:
-            asleep_since[row // LANES] = NEVER
-        elif asleep_since[row // LANES] != NEVER:
-            wake(values, asleep_since, row // LANES, rule, step)
-        here, old = at(row), at(parent)
-        values[here + LOGIT] = values[old + LOGIT]
-        values[here + MOMENT] = values[old + MOMENT]
-        values[here + ROOT] = values[old + ROOT]
-        values[here + INITIAL] = values[old + INITIAL]
-        values[here + MASS] = exp(values[old + LOGIT] - shift)
-        values[here + MULTIPLICITY] = 1.0
-        values[old + MULTIPLICITY] -= 1.0
-        values[old + MASS] = values[old + MULTIPLICITY] * values[here + MASS]
-        if row < first_wrong:
-            correct = max(correct, row + 1)
-        else:
-            end = max(end, row + 1)
-    return Extent(correct, first_wrong, end)
+def _leave_class(rows: Rows, row: int, shift: float) -> None:
+    values = rows.values
+    here, old = at(row), at(rows.class_row[rows.origin[row]])
+    values[here + LOGIT] = values[old + LOGIT]
+    values[here + MOMENT] = values[old + MOMENT]
+    values[here + ROOT] = values[old + ROOT]
+    values[here + INITIAL] = values[old + INITIAL]
+    values[here + MASS] = exp(values[old + LOGIT] - shift)
+    values[here + MULTIPLICITY] = 1.0
+    values[old + MULTIPLICITY] -= 1.0
+    values[old + MASS] = values[old + MULTIPLICITY] * values[here + MASS]
 
 
 @inlined
 def grown(root: float, to_square: float, gradient: float) -> float:
-    """The root of root^2 + to_square gradient^2; exact also where the square of a first gradient would underflow."""
+    """The root of root^2 + to_square gradient^2; exact also where a square would underflow."""
     alone = math.sqrt(to_square) * abs(gradient)
+    larger = alone if alone > root else root
     both = math.sqrt(root * root + to_square * (gradient * gradient))
-    return both if both > alone else alone
+    return both if both > larger else larger
 
 
 @compiled
 def add_gradients(
-    rows: Rows,
-    extent: Extent,
-    found: int,
-    total: float,
-    rule: Rule,
-    step: int,
-    pair: tuple[float, float],
-) -> None:
-    """Adds the group's gradient to the moments of all rows that have one.
+    rows: Rows, extent: Extent, found: int, total: float, rule: Rule, step: int, pair: tuple[float, float]
+) -> float:
+    """Adds the group's gradient in p / p_old, which is c_a, to the moments of the drawn rows.
 
-    `pair` is what a correct and a wrong rollout contribute: weighted advantage or reward, over N.
+    In p, where the gradient p_a (c_a - sum_b p_b c_b) moves all rows, it is left to `sweep_in_p`: c_a is in WORKING.
+    `pair` is what a correct and a wrong rollout contribute to c: weighted advantage or reward, over N.
+
+    Returns:
+        sum_b p_b c_b in p, else 0.
     """
     values, times, drawn = rows.values, rows.times, rows.drawn
     of_correct, of_wrong = pair
-    softmax_term = 0.0
+    mean = 0.0
     to_moment = rule.beta1 ** -pending(rule, step)
     to_square = rule.square * rule.root_beta2 ** (-2 * pending(rule, step))
     for index in range(found):
@@ -268,69 +246,73 @@ def add_gradients(
             coefficient *= times[row]
         if rule.through_softmax:
             values[here + WORKING] = coefficient
-            softmax_term += values[here + MASS] / total * coefficient
+            mean += values[here + MASS] / total * coefficient
         else:
             values[here + MOMENT] += to_moment * coefficient
             values[here + ROOT] = grown(values[here + ROOT], to_square, coefficient)
-    if rule.through_softmax:
-        _add_gradients_to_all(rows, extent.end, total, to_moment, to_square, softmax_term)
+    return mean
+
+
+@inlined
+def gradient_in_p(mass: float, actions: float, coefficient: float, mean: float, per_total: float) -> float:
+    """p_a (c_a - sum_b p_b c_b) of each action of a row; one that holds none any more has no mass either."""
+    probability = mass * per_total / (actions if actions > 1.0 else 1.0)
+    return probability * (coefficient - mean)
 
 
 @compiled
-def _add_gradients_to_all(
-    rows: Rows, end: int, total: float, to_moment: float, to_square: float, softmax_term: float
-) -> None:
-    values, asleep_since = rows.values, rows.asleep_since
+def add_gradients_in_p(rows: Rows, begin: int, end: int, total: float, mean: float, rule: Rule) -> None:
+    """Does the first half of `sweep_in_p`: adds the gradients; no coefficients are left."""
+    values = rows.values
     lanes, stride = np.uint64(LANES), np.uint64(STRIDE)
     moment, root, mass = np.uint64(MOMENT), np.uint64(ROOT), np.uint64(MASS)
     multiplicity, working = np.uint64(MULTIPLICITY), np.uint64(WORKING)
-    per_total = 1.0 / total
-    for block in range(np.uint64(blocks_for(end))):
-        if asleep_since[block] != NEVER:
-            continue
+    per_total, square = 1.0 / total, rule.square
+    for block in range(np.uint64(begin // LANES), np.uint64(blocks_for(end))):
         for lane in range(lanes):
             here = block * stride + lane
-            # of one action of the row; a row that holds none any more has no mass either
-            actions = values[here + multiplicity]
-            probability = values[here + mass] * per_total / (actions if actions > 1.0 else 1.0)
-            gradient = probability * (values[here + working] - softmax_term)
+            c = values[here + working]
+            g = gradient_in_p(values[here + mass], values[here + multiplicity], c, mean, per_total)
             values[here + working] = 0.0
-            values[here + moment] += to_moment * gradient
-            values[here + root] = grown(values[here + root], to_square, gradient)
+            values[here + moment] += g
+            values[here + root] = grown(values[here + root], square, g)
 
 
 @compiled
-def sweep(rows: Rows, end: int, rule: Rule, step: int, shift: float) -> None:
-    """Moves the logits of all blocks that are awake, computes their masses, and discounts their moments.
-
-    Where steps are known to be small, masses are multiplied by e^step, and computed from the logits only in every
-    STEPS_BETWEEN_CHECKS-th step, so that no more than so many roundings add up.
-    """
-    values, asleep_since = rows.values, rows.asleep_since
-    column_mass, block_mass = rows.column_mass, rows.block_mass
-    late = pending(rule, step)
-    rate, offset = as_stored(rule, step)
-    beta1, root_beta2, keep = rule.beta1 ** (late + 1), rule.root_beta2 ** (late + 1), rule.keep
-    by_steps = rule.small_steps and step % STEPS_BETWEEN_CHECKS != 0
-    lanes = np.uint64(LANES)
-    moment, root, mass, multiplicity = np.uint64(MOMENT), np.uint64(ROOT), np.uint64(MASS), np.uint64(MULTIPLICITY)
-    for block in range(blocks_for(end)):
-        if asleep_since[block] != NEVER:
-            continue
-        # unsigned indices and no call that is not inlined: or these loops, where a run spends its time, are not
-        # vectorised
-        begin = np.uint64(block * STRIDE)
+def sweep_in_p(
+    rows: Rows, begin: int, end: int, total: float, mean: float, rule: Rule, step: int, shift: float
+) -> None:
+    """As `add_gradients_in_p` and then `sweep`, in one pass."""
+    values, column_mass, block_mass = rows.values, rows.column_mass, rows.block_mass
+    rate, offset, keep, decay = rule.rate[step - 1], rule.offset[step - 1], rule.keep, rule.keep - 1.0
+    beta1, root_beta2, square = rule.beta1, rule.root_beta2, rule.square
+    by_steps = step <= rule.small_until and step % STEPS_BETWEEN_CHECKS != 0
+    lanes, moment, root, mass = np.uint64(LANES), np.uint64(MOMENT), np.uint64(ROOT), np.uint64(MASS)
+    multiplicity, working = np.uint64(MULTIPLICITY), np.uint64(WORKING)
+    per_total = 1.0 / total
+    for block in range(begin // LANES, blocks_for(end)):
+        first = np.uint64(block * STRIDE)
         if by_steps:
             for lane in range(lanes):
-                here = begin + lane
-                m, s = values[here + moment], values[here + root]
-                move = rate * m / (s + offset)
+                here = first + lane
+                c = values[here + working]
+                g = gradient_in_p(values[here + mass], values[here + multiplicity], c, mean, per_total)
+                values[here + working] = 0.0
+                m, s = values[here + moment] + g, grown(values[here + root], square, g)
+                move = values[here] * decay + rate * m / (s + offset)
                 values[here] += move
                 values[here + mass] *= exp_small(move)
+                m *= beta1
+                s *= root_beta2
+                values[here + moment] = m if abs(m) > NEGLIGIBLE else 0.0
+                values[here + root] = s if s > NEGLIGIBLE else 0.0
         else:
             for lane in range(lanes):
-                here = begin + lane
-                m, s = values[here + moment], values[here + root]
+                here = first + lane
+                c = values[here + working]
+                g = gradient_in_p(values[here + mass], values[here + multiplicity], c, mean, per_total)
+                values[here + working] = 0.0
+                m, s = values[here + moment] + g, grown(values[here + root], square, g)
                 z = values[here] * keep + rate * m / (s + offset)
                 values[here] = z
                 values[here + mass] = values[here + multiplicity] * exp(z - shift)
@@ -342,16 +324,39 @@ def sweep(rows: Rows, end: int, rule: Rule, step: int, shift: float) -> None:
 
 
 @compiled
-def put_to_sleep(rows: Rows, end: int, rule: Rule, step: int) -> None:
-    """After the sweep of `step`: lets blocks sleep whose rows have all but stopped."""
-    values, asleep_since = rows.values, rows.asleep_since
-    rate, offset = rule.rate[step - 1], rule.offset[step - 1]
-    least = LEAST_MOVE / (rule.future + rule.future**2 / (2.0 * step)) / rate
-    for block in range(blocks_for(end)):
-        if asleep_since[block] != NEVER:
-            continue
-        for here in range(block * STRIDE, block * STRIDE + LANES):
-            if abs(values[here + MOMENT]) >= least * (values[here + ROOT] + offset):
-                break
+def sweep(rows: Rows, begin: int, end: int, rule: Rule, step: int, shift: float) -> None:
+    """Moves the logits in the blocks of rows begin .. end - 1, computes their masses, and discounts their moments.
+
+    Where steps are known to be small, masses are multiplied by e^step, and computed from the logits only in every
+    STEPS_BETWEEN_CHECKS-th step, so that no more than so many roundings add up.
+    """
+    values, column_mass, block_mass = rows.values, rows.column_mass, rows.block_mass
+    late = pending(rule, step)
+    rate, offset = as_stored(rule, step)
+    beta1, root_beta2, keep = rule.beta1 ** (late + 1), rule.root_beta2 ** (late + 1), rule.keep
+    by_steps = step <= rule.small_until and step % STEPS_BETWEEN_CHECKS != 0
+    lanes = np.uint64(LANES)
+    moment, root, mass, multiplicity = np.uint64(MOMENT), np.uint64(ROOT), np.uint64(MASS), np.uint64(MULTIPLICITY)
+    for block in range(begin // LANES, blocks_for(end)):
+        # unsigned indices and no call that is not inlined: or these loops, where a run spends its time, are not
+        # vectorised
+        first = np.uint64(block * STRIDE)
+        if by_steps:
+            for lane in range(lanes):
+                here = first + lane
+                m, s = values[here + moment], values[here + root]
+                move = rate * m / (s + offset)
+                values[here] += move
+                values[here + mass] *= exp_small(move)
         else:
-            asleep_since[block] = step
+            for lane in range(lanes):
+                here = first + lane
+                m, s = values[here + moment], values[here + root]
+                z = values[here] * keep + rate * m / (s + offset)
+                values[here] = z
+                values[here + mass] = values[here + multiplicity] * exp(z - shift)
+                m *= beta1
+                s *= root_beta2
+                values[here + moment] = m if abs(m) > NEGLIGIBLE else 0.0
+                values[here + root] = s if s > NEGLIGIBLE else 0.0
+        sum_masses(values, column_mass, block_mass, block)

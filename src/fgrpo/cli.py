@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import typer
 from typer.exceptions import TyperException
 
-from fgrpo.commands import diagnose, evaluate, figure, info, paper, rare, studies, sweep, theory, train
+from fgrpo.commands import diagnose, evaluate, experiment, figure, info, paper, rare, studies, sweep, theory, train
 
 USER_ERROR = 2
 INTERRUPTED = 130  # what typer returns for Ctrl-C
@@ -65,6 +65,7 @@ for study in (studies.compare, studies.readings, studies.zone):
 app.add_typer(sweep.app, name="sweep")
 app.add_typer(evaluate.app, name="evaluate")
 app.add_typer(rare.app, name="rare")
+app.add_typer(experiment.app, name="experiment")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

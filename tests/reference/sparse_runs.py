@@ -4,7 +4,7 @@ import numpy as np
 
 from fgrpo.simulate import RunConfig
 from fgrpo.simulate.policy import initial_logits
-from fgrpo.simulate.sparse import groups, philox, rows
+from fgrpo.simulate.sparse import engine, groups, philox, rows
 
 SMALL = {"actions": 1280, "correct": 100}
 
@@ -40,11 +40,18 @@ def fields(progress, *names):
 
 
 def dense_logits(progress, start):
-    """Logits of single actions, correct ones first, the anchor at 0."""
+    """Logits of single actions, class by class: correct ones first, the anchor at 0."""
     logit, multiplicity = fields(progress, rows.LOGIT, rows.MULTIPLICITY)
-    correct = start.correct[progress.rows.origin[in_use(progress.extent)]]
-    assert (correct == (in_use(progress.extent) < progress.extent.first_wrong)).all()
-    return np.repeat(logit, multiplicity.astype(int))
+    origin = progress.rows.origin[in_use(progress.extent)]
+    assert (start.correct[origin] == (in_use(progress.extent) < progress.extent.first_wrong)).all()
+    by_class = np.argsort(origin, kind="stable")
+    return np.repeat(logit[by_class], multiplicity[by_class].astype(int))
+
+
+def keep_awake(monkeypatch):
+    """Has all rows move in all steps, and keep their places."""
+    rule_of = engine.rule_of
+    monkeypatch.setattr(engine, "rule_of", lambda *arguments: rule_of(*arguments)._replace(future=np.inf))
 
 
 def dense_counts(config, logits, step):

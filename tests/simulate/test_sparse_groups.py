@@ -163,7 +163,7 @@ def member_patterns(sizes, weights, group_size, steps, tell_apart=True):
     for step in range(1, steps + 1):
         found = groups.draw_rows(state, extent.end, total, group_size, step, key, buffer)
         if tell_apart:
-            found = groups.tell_members_apart(state, extent, found, step, key)
+            found, _ = groups.tell_members_apart(state, extent, found, step, key)
         drawn = state.drawn[:found].tolist()
         assert len(set(drawn)) == found
         assert state.times[state.drawn[:found]].sum() == group_size

@@ -45,7 +45,8 @@ def test_measures_equal_the_dense_formulas(preset, group_size, learning_rate):
 def test_group_measures_equal_the_dense_formulas(preset, policy, group_size, learning_rate):
     """Step by step, on groups with members of rows of several actions, active or not."""
     config = small(preset, group_size=group_size, learning_rate=learning_rate, policy=policy)
-    start, rule = rows.start_of(policy), steps.rule_of(config.update, 100)
+    # rows keep their places, so that they can be followed
+    start, rule = rows.start_of(policy), steps.rule_of(config.update, 100, 5.0)._replace(future=np.inf)
     key, buffer, out = philox.stream_words(7), groups.buffer_for(group_size), np.empty(len(MEASURES))
     progress, origin = engine.begin(start, out)
     unsettled = 0

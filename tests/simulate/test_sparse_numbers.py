@@ -1,6 +1,8 @@
 """The random numbers and elementary functions of the sparse engine. Statistical tests have fixed seeds; over seeds each
 would reject right code with probability 1e-4."""
 
+import errno
+
 import numba
 import numpy as np
 import pytest
@@ -170,3 +172,16 @@ def test_without_a_folder_for_machine_code_functions_are_compiled_in_each_proces
 
     monkeypatch.setattr(numba, "njit", without_folder)
     assert _compile.compiled_once(lambda x: x + 1.0)(2.0) == 3.0
+
+
+def test_machine_code_that_cannot_be_kept_is_compiled_all_the_same(monkeypatch, tmp_path):
+    monkeypatch.setattr(numba.core.config, "CACHE_DIR", str(tmp_path))
+    tried = []
+
+    def open_full_disk(self, *arguments):
+        tried.append(self)
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(numba.core.caching.IndexDataCacheFile, "save", open_full_disk)
+    assert _compile.compiled_once(lambda x: x + 1.0)(2.0) == 3.0
+    assert len(tried) == 1

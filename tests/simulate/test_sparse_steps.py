@@ -9,12 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fgrpo.simulate import UpdateConfig, engine_reference
-from fgrpo.simulate.metrics import policy_metrics
+from fgrpo.simulate.metrics import group_metrics, policy_metrics
 from fgrpo.simulate.policy import initial_logits, softmax
-from fgrpo.simulate.sparse import engine, payoffs, rows, steps
+from fgrpo.simulate.sparse import engine, groups, naps, payoffs, philox, rows, steps
 from fgrpo.simulate.sparse.measures import MEASURES
+from fgrpo.simulate.updates import Group
 from reference import simulation
-from reference.sparse_runs import dense_counts, dense_logits, in_use, single_actions, small
+from reference.sparse_runs import dense_counts, dense_logits, in_use, keep_awake, single_actions, small
 
 POLICY_MEASURES = MEASURES[:8]
 
@@ -40,8 +41,9 @@ def literal_step(optimizer, gradient, memory, t, update):
 @pytest.mark.parametrize("surrogate", ["importance_ratio", "linear", "linear_distinct"])
 @pytest.mark.parametrize("optimizer", ["adam", "rmsprop", "signsgd", "sgd"])
 @pytest.mark.parametrize("weight_decay", [0.0, 0.3])
-def test_follows_the_literal_method_step_by_step(surrogate, optimizer, weight_decay):
+def test_follows_the_literal_method_step_by_step(monkeypatch, surrogate, optimizer, weight_decay):
     """Forty steps with the engine's own draws; gradients by autograd, optimizers and measures written out."""
+    keep_awake(monkeypatch)
     rule = {"surrogate": surrogate, "optimizer": optimizer, "weight_decay": weight_decay, "eps": 1e-3}
     sizes = {"group_size": 6, "steps": 40, "record_every": 1, "actions": 12, "correct": 4}
     config = small(**sizes, **rule, gamma=0.7, learning_rate=0.02)
@@ -76,6 +78,7 @@ def test_follows_the_literal_method_step_by_step(surrogate, optimizer, weight_de
 @pytest.mark.parametrize("rule", simulation.RULES)
 @pytest.mark.parametrize("group_size", [3, 40])
 def test_is_the_reference_engine_number_for_number_on_equal_draws(monkeypatch, rule, group_size):
+    keep_awake(monkeypatch)
     config = small(**{"group_size": group_size, "record_every": 1, **simulation.RULES[rule]})
     step = iter(range(1, 61))
 
@@ -142,22 +145,42 @@ def test_a_rule_without_a_kernel_is_not_supported():
 # --- sleeping, and steps that are small ---
 
 
-def test_sleeping_blocks_change_a_run_by_less_than_the_stated_bound(monkeypatch):
-    config = small(group_size=64, steps=1500, learning_rate=0.05, actions=12_800, correct=1000)
-    start = rows.start_of(config.policy)
-    _, measured, progress = engine.run(config, start)
-    asleep = progress.rows.asleep_since[in_use(progress.extent)[:: rows.LANES] // rows.LANES] > 0
-    assert 0.5 < asleep.mean() < 1.0
+def test_rows_asleep_change_a_run_by_less_than_the_stated_bound():
+    """Against the literal method on all actions, with the engine's own draws."""
+    config = small(group_size=64, steps=1500, learning_rate=0.05, actions=6400, correct=500)
+    start, table, group_size = single_actions(config.policy), payoffs.payoff_table(config), config.group_size
+    rule, out = steps.rule_of(config.update, config.steps), np.empty(len(MEASURES))
+    key, buffer = philox.stream_words(config.stream_key), groups.buffer_for(group_size)
+    progress, origin = engine.begin(start, out)
+    initial = logits = initial_logits(config.policy)
+    memory, woken = {"m": np.zeros(6400), "v": np.zeros(6400)}, 0
+    for step in range(1, config.steps + 1):
+        progress, draws = engine.draw(progress, group_size, step, key, buffer, False)
+        drawn, counts = progress.rows.drawn[: draws.found], np.zeros(6400, dtype=np.int64)
+        counts[progress.rows.origin[drawn]] = progress.rows.times[drawn]
+        _, first_wrong, _, moving_correct, moving_wrong = progress.extent
+        woken += (drawn < np.where(drawn < first_wrong, moving_correct, moving_wrong)).sum()
+        payoff = tuple(float(column[draws.successes]) for column in table)
+        recorded = step % 100 == 0
+        progress = engine.update(progress, draws, payoff, start, origin, rule, group_size, step, recorded, out)
+        before, gradient = logits, counts * np.where(start.correct, *payoff[1:])
+        logits = logits + literal_step("adam", gradient, memory, step, config.update)
+        if recorded:
+            active, leaves = 0 < draws.successes < group_size, slice(1, 500)
+            group = Group(counts, 500, group_size, (0, 0), (0, 0))
+            expected = policy_metrics(logits, initial, 500)
+            expected |= group_metrics(group, active, leaves, softmax(before), logits - before)
+            for name, value in expected.items():
+                assert out[MEASURES.index(name)] == pytest.approx(value, rel=1e-10, abs=1e-11), (step, name)
 
-    rule_of = engine.rule_of
-    monkeypatch.setattr(engine, "rule_of", lambda *arguments: rule_of(*arguments)._replace(future=np.inf))
-    _, always_awake, awake = engine.run(config, start)
-    assert (awake.rows.asleep_since[in_use(awake.extent) // rows.LANES] == rows.NEVER).all()
-    # a logit misses less than LEAST_MOVE in each nap, of which it can have one in 16 steps; most have but a few
-    bound = 1500 / steps.STEPS_BETWEEN_CHECKS * steps.LEAST_MOVE
+    correct, first_wrong, end, moving_correct, moving_wrong = progress.extent
+    assert moving_correct / correct > 0.5
+    assert (moving_wrong - first_wrong) / (end - first_wrong) > 0.5
+    assert woken > 1000
+    # a logit misses less than LEAST_MOVE each time, of which it can have one in 16 steps; most have but a few
+    bound = 1500 / steps.STEPS_BETWEEN_CHECKS * naps.LEAST_MOVE
     assert bound < 1e-10
-    np.testing.assert_allclose(dense_logits(progress, start), dense_logits(awake, start), rtol=0, atol=bound / 10)
-    np.testing.assert_allclose(measured, always_awake, rtol=1e-10, atol=1e-11)
+    np.testing.assert_allclose(dense_logits(progress, start), logits, rtol=0, atol=bound / 10)
 
 
 decays = st.floats(0.0, 0.999)
@@ -172,23 +195,89 @@ def test_what_falls_asleep_would_have_moved_less_than_its_bound(beta1, beta2, ep
         assert rule.future == math.inf
         return
     # the largest M that put_to_sleep lets pass at this S
-    least = steps.LEAST_MOVE / (rule.future + rule.future**2 / (2.0 * step)) / rule.rate[-1]
-    moment = least * (root + rule.offset[-1])
+    rate, offset = rule.rate[step - 1], rule.offset[step - 1]
+    least = naps.LEAST_MOVE / (rule.future + rule.future**2 / (2.0 * step)) / rate
+    moment = least * (root + offset)
     m_hat = (1 - beta1) * moment * beta1 ** (horizon - step - 1) / (1 - beta1**horizon)
     v_hat = (1 - beta2) * (root * beta2 ** ((horizon - step - 1) / 2)) ** 2 / (1 - beta2**horizon)
     moved = (update.learning_rate * m_hat / (np.sqrt(v_hat) + eps)).sum()
     assert moved <= 1e-12 * (1 + 1e-9)
 
 
-def test_a_sleeper_takes_the_discounts_that_it_missed():
-    rule = steps.rule_of(UpdateConfig(), 100)._replace(small_steps=False)
-    values, asleep_since = np.ones(rows.STRIDE), np.array([16])
-    steps.wake(values, asleep_since, 0, rule, 48)
-    # updated last in step 16, so steps 17 to 47 are missing
-    np.testing.assert_allclose(values[rows.MOMENT : rows.MOMENT + 64], 0.9**31, rtol=1e-13)
-    np.testing.assert_allclose(values[rows.ROOT : rows.ROOT + 64], 0.999**15.5, rtol=1e-13)
-    assert (values[rows.LOGIT : rows.LOGIT + 64] == 1.0).all()
-    assert asleep_since[0] == rows.NEVER
+def sleepers(count, step):
+    """Rows of single actions with different logits, correct and wrong ones, all asleep since `step`, and their rule."""
+    is_correct = np.arange(2 * count) < count
+    start = rows.Start(np.linspace(2.0, -2.0, 2 * count), np.ones(2 * count), is_correct, is_correct)
+    state, extent = rows.new_rows(start)
+    rows.compute_masses(state, extent.end, 0.0)
+    state.values.reshape(-1, 7, rows.LANES)[:, rows.ROOT // rows.LANES] = 1.0
+    rule = steps.rule_of(UpdateConfig(), 1000)._replace(small_until=0)
+    extent = naps.put_to_sleep(state, extent, rule, step)
+    assert extent == (count, extent.first_wrong, extent.end, count, extent.end)
+    return state, extent, rule, start
+
+
+def check_rows(state, extent, start):
+    """Rows have moved with all that belongs to them, and the sums of the blocks hold."""
+    fields = state.values.reshape(-1, 7, rows.LANES)
+    used = in_use(extent)
+    logit, initial, mass = (fields[:, one // rows.LANES].ravel()[used] for one in (rows.LOGIT, rows.INITIAL, rows.MASS))
+    origin = state.origin[used]
+    assert sorted(origin) == list(range(start.logit.size))
+    np.testing.assert_array_equal(logit, start.logit[origin])
+    np.testing.assert_allclose(initial, np.where(start.correct[origin], np.exp(logit - 2.0), 0.0), rtol=1e-14)
+    np.testing.assert_array_equal(state.class_row[origin], used)
+    np.testing.assert_allclose(mass, np.exp(logit), rtol=1e-14)
+    asleep = np.r_[: extent.moving_correct // 64, extent.first_wrong // 64 : extent.moving_wrong // 64]
+    # the sweep computes those of the others
+    sums = fields[asleep, rows.MASS // rows.LANES].sum(axis=1)
+    np.testing.assert_allclose(state.block_mass[asleep], sums, rtol=1e-14)
+
+
+@pytest.mark.parametrize("group_size", [1, 20, 300])
+def test_what_is_drawn_wakes_with_the_discounts_that_it_missed(group_size):
+    state, extent, rule, start = sleepers(128, 16)
+    key, buffer = philox.stream_words(5), groups.buffer_for(group_size)
+    total = rows.accumulate(state, extent.end)
+    found = groups.draw_rows(state, extent.end, total, group_size, 48, key, buffer)
+    drawn = state.drawn[:found].copy()
+    expected = sorted(zip(state.origin[drawn].tolist(), state.times[drawn].tolist(), strict=True))
+    extent = naps.wake_drawn(state, extent, found, rule, 48)
+    drawn = state.drawn[:found]
+    assert sorted(zip(state.origin[drawn].tolist(), state.times[drawn].tolist(), strict=True)) == expected
+    assert state.times.sum() == group_size
+    # those that move are those that were drawn
+    moving = np.r_[extent.moving_correct : extent.correct, extent.moving_wrong : extent.end]
+    assert sorted(drawn) == moving.tolist()
+    # updated last in step 16, so steps 17 to 47 are missing, as they are where a block has woken
+    root = state.values.reshape(-1, 7, rows.LANES)[:, rows.ROOT // rows.LANES].ravel()
+    np.testing.assert_allclose(root[moving], 0.999**15.5, rtol=1e-13)
+    for begin, first in ((0, extent.moving_correct), (extent.first_wrong, extent.moving_wrong)):
+        np.testing.assert_allclose(root[first // 64 * 64 : first], 0.999**15.5, rtol=1e-13)
+        asleep = slice(begin, first // 64 * 64)
+        np.testing.assert_allclose(root[asleep], 0.999 ** ((state.asleep_since[asleep] - 16) / 2), rtol=1e-13)
+    check_rows(state, extent, start)
+
+
+def test_blocks_that_stay_asleep_keep_exact_sums():
+    state, extent, rule, start = sleepers(128, 16)
+    state.drawn[0], state.times[3] = 3, 1
+    extent = naps.wake_drawn(state, extent, 1, rule, 48)
+    assert state.drawn[0] == extent.moving_correct == 127
+    check_rows(state, extent, start)
+
+
+def test_rows_that_stop_come_to_stand_before_those_that_move():
+    state, extent, rule, start = sleepers(128, 16)
+    everything = extent._replace(moving_correct=0, moving_wrong=extent.first_wrong)
+    state.values.reshape(-1, 7, rows.LANES)[:, rows.MOMENT // rows.LANES, ::3] = -1.0
+    moves = set(state.origin[in_use(extent)[in_use(extent) % 64 % 3 == 0]].tolist())
+    extent = naps.put_to_sleep(state, everything, rule, 32)
+    moving = np.r_[extent.moving_correct : extent.correct, extent.moving_wrong : extent.end]
+    assert set(state.origin[moving].tolist()) == moves
+    check_rows(state, extent, start)
+    assert (state.asleep_since[:64] == 32).all()
+    assert (state.asleep_since[64:128] == 16).all()
 
 
 @given(beta1=st.floats(0.0, 0.95), beta2=st.floats(0.5, 0.9999), growth=st.floats(0.5, 1.5), rate=st.floats(1e-4, 1.0))
@@ -202,21 +291,33 @@ def test_where_steps_are_called_small_none_is_large(beta1, beta2, growth, rate):
             gradient = 1e-10 * factor**step
             m, s = rule.beta1 * m + gradient, math.hypot(rule.root_beta2 * s, gradient)
             largest = max(largest, rule.rate[step] * m / (s + rule.offset[step]))
-        assert not rule.small_steps or largest <= 0.1 * (1 + 1e-12)
+        assert rule.small_until < 200 or largest <= 0.1 * (1 + 1e-12)
 
 
 def test_small_steps_are_recognised():
-    assert steps.rule_of(UpdateConfig(), 1000).small_steps
-    for changes in ({"learning_rate": 0.05}, {"weight_decay": 0.1}, {"betas": (0.99, 0.9)}):
-        assert not steps.rule_of(UpdateConfig(**changes), 1000).small_steps
+    def until(steps_=1000, farthest=0.0, **changes):
+        return steps.rule_of(UpdateConfig(**changes), steps_, farthest).small_until
+
+    assert until() == 1008
+    assert until(betas=(0.99, 0.9)) == until(weight_decay=0.01) == 0
+    # in the first steps, little can have added up
+    assert 0 < until(learning_rate=0.02) < 1000
+    # decay moves a logit the more the farther it is from 0
+    decaying = {"surrogate": "linear", "weight_decay": 0.01}
+    assert until(farthest=5.0, **decaying) == 1008
+    assert until(farthest=1000.0, **decaying) == 0
+    far = until(10_000, farthest=5.0, **decaying)
+    assert 1008 < far < 10_000
+    assert far == until(20_000, farthest=5.0, **decaying)
 
 
-def test_masses_by_steps_equal_those_by_logits(monkeypatch):
-    config = small(group_size=64, steps=95)
+@pytest.mark.parametrize("preset", ["figure_matching", "appendix_j_literal"])
+def test_masses_by_steps_equal_those_by_logits(monkeypatch, preset):
+    config = small(preset, group_size=64, steps=95)
     start = rows.start_of(config.policy)
     _, by_steps, _ = engine.run(config, start)
     rule_of = engine.rule_of
-    monkeypatch.setattr(engine, "rule_of", lambda *arguments: rule_of(*arguments)._replace(small_steps=False))
+    monkeypatch.setattr(engine, "rule_of", lambda *arguments: rule_of(*arguments)._replace(small_until=0))
     _, by_logits, _ = engine.run(config, start)
     assert (by_steps != by_logits).any()
-    np.testing.assert_allclose(by_steps, by_logits, rtol=1e-13, atol=1e-14)
+    np.testing.assert_allclose(by_steps, by_logits, rtol=1e-13, atol=1e-13)

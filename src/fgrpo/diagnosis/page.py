@@ -112,7 +112,7 @@ def _signs(diagnosis: Diagnosis) -> Iterator[str]:
 
 
 def _figures(diagnosis: Diagnosis) -> Iterator[list[str]]:
-    windows = _table(diagnosis.windows)
+    windows = window_table(diagnosis.windows)
     trends = {(trend.quantity, str(trend.rare_fraction)): trend_words(trend) for trend in diagnosis.trends}
     yield _figure(
         "Success and activity",
@@ -127,7 +127,7 @@ def _figures(diagnosis: Diagnosis) -> Iterator[list[str]]:
         f"active groups: {trends.get(('active_share', 'nan'), 'one window')}.",
     )
     if rhos := [miss.rare_fraction for miss in diagnosis.run.tail_miss]:
-        regimes = _regimes(diagnosis.windows)
+        regimes = regime_table(diagnosis.windows)
         said = [_sequence(f"Tail-miss estimate at {rho:g}", windows[f"tail_miss_{i}"]) for i, rho in enumerate(rhos)]
         said += [_sequence(f"Share of prompts {name}", regimes[name]) for name in ("inactive", "miss-prone", "covered")]
         yield _figure(
@@ -185,7 +185,8 @@ def _sequence(title: str, values: Iterable[float]) -> str:
     return f"{title}: {', '.join('no value' if isnan(value) else f'{value:.2f}' for value in values)}."
 
 
-def _table(windows: Sequence[Part]) -> DataFrame:
+def window_table(windows: Sequence[Part]) -> DataFrame:
+    """Shares and tail misses of the windows with their limits, as the plots of `fgrpo.figures.diagnosis` take them."""
     rows = []
     for part in windows:
         row: dict[str, float | str] = {"steps": window_name(part)}
@@ -197,7 +198,8 @@ def _table(windows: Sequence[Part]) -> DataFrame:
     return DataFrame(rows)
 
 
-def _regimes(windows: Sequence[Part]) -> DataFrame:
+def regime_table(windows: Sequence[Part]) -> DataFrame:
+    """Shares of prompts in each regime at the first rare fraction, likewise."""
     first = [(window_name(part), part.regimes[0]) for part in windows]
     return DataFrame(
         {
