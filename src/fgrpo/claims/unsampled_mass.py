@@ -7,7 +7,6 @@ from fgrpo.claims.groups import (
     CASES,
     PAPER_REWARDS,
     SCOPE,
-    FloatArray,
     Groups,
     Rewards,
     random_groups,

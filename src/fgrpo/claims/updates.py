@@ -6,7 +6,6 @@ from fgrpo.claims.groups import (
     CASES,
     PAPER_REWARDS,
     SCOPE,
-    FloatArray,
     Groups,
     Rewards,
     random_groups,
