@@ -41,7 +41,7 @@ picture: $(VENV)/.dev
 	$(BIN)/fgrpo figure 4 --out results
 	$(BIN)/python docs/picture.py results
 
-# every property test of theory/ with EXAMPLES examples, and the engines by law; writes docs/acceptance.json
+# every property test of theory/ with EXAMPLES examples, the engines by law, the oldest TRL, a real model; writes docs/acceptance.json
 # PARTS=properties, sparse or torch (or two of them with a comma) for some of it
 EXAMPLES ?= 1500
 acceptance: $(VENV)/.dev

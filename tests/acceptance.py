@@ -2,6 +2,8 @@
 
 properties      every property test of theory/ with many examples, derandomised, so that a result can be repeated
 sparse, torch   these engines at full size against the reference engine, by law (tests/simulate/accept_engines.py)
+trl             the trainer's tests with the oldest supported release of TRL (tests/llm/accept_trl.py; a package index)
+smollm2         a real language model trained, saved and loaded again (tests/llm/accept_smollm2.py; a package index)
 
 A part that is not run keeps the result it has; the file says of each when, with what, and what came out.
 """
@@ -16,6 +18,7 @@ import tempfile
 import time
 from collections import Counter
 from datetime import UTC, datetime
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -62,23 +65,45 @@ def engine(name: str, options: argparse.Namespace) -> tuple[Result, bool]:
     return {"what": what, "command": f"make acceptance PARTS={name}", **compared}, code == 0
 
 
-# what each part depends on
+def trl(options: argparse.Namespace) -> tuple[Result, bool]:
+    """What came of the trainer's tests with the oldest TRL, and whether they passed."""
+    out = Path(options.cache, "trl.json")
+    command = [sys.executable, "tests/llm/accept_trl.py", "--out", str(out)]
+    code = subprocess.run(command, cwd=ROOT, env=ENVIRONMENT).returncode
+    return {"command": "make acceptance PARTS=trl", **json.loads(out.read_text(encoding="utf-8"))}, code == 0
+
+
+def smollm2(options: argparse.Namespace) -> tuple[Result, bool]:
+    """What the script with a real model said last, and whether all was as it should be."""
+    command = [sys.executable, "tests/llm/accept_smollm2.py"]
+    ran = subprocess.run(command, cwd=ROOT, env=ENVIRONMENT, stdout=subprocess.PIPE, text=True)
+    lines = ran.stdout.splitlines()
+    print(*lines, sep="\n")
+    what = "SmolLM2-135M takes two steps with focal weights on easy sums, is saved and loaded again"
+    return {"what": what, "command": "make acceptance PARTS=smollm2", "said": lines[-1:]}, ran.returncode == 0
+
+
+# how each part is run, under which key of the file its result stands, and what it depends on
 PARTS = {
-    "properties": ("fgrpo", "hypothesis", "mpmath", "numpy", "scipy", "sympy"),
-    "sparse": ("fgrpo", "numba", "numpy", "scipy"),
-    "torch": ("fgrpo", "numpy", "scipy", "torch"),
+    "properties": (properties, None, ("fgrpo", "hypothesis", "mpmath", "numpy", "scipy", "sympy")),
+    "sparse": (partial(engine, "sparse"), "engines", ("fgrpo", "numba", "numpy", "scipy")),
+    "torch": (partial(engine, "torch"), "engines", ("fgrpo", "numpy", "scipy", "torch")),
+    "trl": (trl, "trainer", ("fgrpo", "accelerate", "torch", "transformers")),
+    "smollm2": (smollm2, "trainer", ("fgrpo", "accelerate", "torch", "transformers", "trl")),
 }
 
 
 def run(part: str, options: argparse.Namespace) -> tuple[Result, bool]:
     """The result of one part with its date and versions, and whether all is well."""
     began = time.monotonic()
-    came_out, passed = properties(options) if part == "properties" else engine(part, options)
+    examine, _, packages = PARTS[part]
+    came_out, passed = examine(options)
     came_out |= {
+        "passed": passed,
         "finished": datetime.now(UTC).isoformat(timespec="seconds"),
         "minutes": round((time.monotonic() - began) / 60, 1),
         "python": platform.python_version(),
-        "versions": {package: version(package) for package in PARTS[part]},
+        "versions": {**{package: version(package) for package in packages}, **came_out.get("versions", {})},
     }
     return came_out, passed
 
@@ -98,10 +123,11 @@ def main() -> int:
         options.cache = options.cache or Path(folder)
         for part in options.parts.split(","):
             came_out, passed = run(part, options)
-            if part == "properties":
+            group = PARTS[part][1]
+            if group is None:
                 result |= came_out
             else:
-                result["engines"] = {**result.get("engines", {}), part: came_out}
+                result[group] = {**result.get(group, {}), part: came_out}
             # after each part, so that none is lost
             options.out.write_text(json.dumps(result, indent=2) + "\n", encoding="utf-8")
             all_passed &= passed
