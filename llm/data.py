@@ -8,7 +8,7 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from fgrpo.llm.records import Row, read_records
+from fgrpo.llm.records import SUFFIXES, Row, read_records
 from fgrpo.theory import _validation as check
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ def read_rows(source: str | PathLike[str], columns: Sequence[str], *, split: str
     Source: this project.
     """
     file = Path(source)
-    if isinstance(source, PathLike) or file.suffix.lower() in (".csv", ".jsonl", ".json", ".parquet") or file.is_file():
+    if isinstance(source, PathLike) or file.suffix.lower() in SUFFIXES or file.is_file():
         rows, found = read_records(file, "data", only=columns)
     else:
         rows, found = _from_hub(source, columns, split)
@@ -169,7 +169,11 @@ def prepare_math(
     answers = Counter(problem for problem, _ in pairs)
     samples = [sample for sample in samples if answers[_words(sample[1])] == 1]
     if not samples:
-        raise ValueError(f"data must have rows left after its preparation, got none of {len(rows)} in {str(source)!r}")
+        raise ValueError(
+            f"data must have rows left after its preparation, got none of {len(rows)} in {str(source)!r} "
+            f"({len(complete)} with problem and answer, {short} of them within the limit): check the columns, or raise "
+            "max_prompt_tokens"
+        )
 
     import datasets
 
@@ -204,6 +208,15 @@ def math_prompt(
         return problem if system_prompt is None else f"{system_prompt}\n\n{problem}"
     system = [] if system_prompt is None else [{"role": "system", "content": system_prompt}]
     return [*system, {"role": "user", "content": problem}]
+
+
+def is_prompt(value: Any) -> bool:
+    """Whether a cell is what TRL takes for a prompt: a text, or messages with role and content; neither empty."""
+    if isinstance(value, list):
+        return bool(value) and all(
+            isinstance(message, dict) and {"role", "content"} <= message.keys() for message in value
+        )
+    return isinstance(value, str) and value != ""
 
 
 def _tokens(prompt: str | list[dict[str, str]], tokenizer: Any) -> int:

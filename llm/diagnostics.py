@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fgrpo.llm.groups import PromptGroups
-from fgrpo.theory import tail_miss_probability
+from fgrpo.theory import tail_miss_estimate
 from fgrpo.theory._validation import FloatArray
 
 PREFIX = "focal/"
@@ -26,7 +26,7 @@ SUCCESS_KEYS: Mapping[str, str] = MappingProxyType(
         "focal/share_above_0.75": "Share of groups with an empirical success rate above 3/4.",
         "focal/tail_miss_estimate/{rare_fraction}": (
             "Estimate of the mean tail-miss probability, were the rare-correct region this fraction of each prompt's "
-            "success rate: the closed form at the empirical rates, biased because it is not linear in them."
+            "success rate: unbiased, from the counts (`fgrpo.theory.tail_miss_estimate`)."
         ),
         "focal/share_unscorable_rollouts": "Share of rollouts with success reward None: they enter no success rate.",
         "focal/share_unscorable_groups": "Share of groups without a scorable rollout: they have weight 1.",
@@ -74,7 +74,7 @@ def success_diagnostics(groups: PromptGroups, rare_fractions: Sequence[float]) -
         "share_unscorable_groups": _mean(~known),
     }
     fractions = np.array(rare_fractions, dtype=np.float64)[:, None]
-    tail_miss = tail_miss_probability(rate, fractions * rate, groups.group_size)
+    tail_miss = tail_miss_estimate(correct, groups.scorable_P[known], fractions)
     values |= {f"tail_miss_estimate/{rho:g}": _mean(row) for rho, row in zip(rare_fractions, tail_miss, strict=True)}
     return {PREFIX + key: value for key, value in values.items()}
 

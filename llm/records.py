@@ -159,5 +159,9 @@ _READERS: dict[str, Callable[[Path, frozenset[str] | None], Table]] = {
 }
 
 
+SUFFIXES = tuple(_READERS)
+"""What the name of a file that can be read ends in, in lower case."""
+
+
 def _keys(rows: Sequence[Row]) -> list[str]:
     return list(dict.fromkeys(key for row in rows for key in row))

@@ -110,7 +110,9 @@ def _load(name: str) -> Callable[..., Any]:
             "check the path, from the folder in which the command runs"
         ) from None
     if not callable(reward):
-        raise ValueError(f"reward_funcs must be functions, got {check.shown(name)}, a {type(reward).__name__}")
+        raise ValueError(
+            f"reward_funcs must be functions, got {check.shown(name)}, a {type(reward).__name__}: name a function"
+        )
     return reward  # type: ignore[no-any-return]
 
 

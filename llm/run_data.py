@@ -10,13 +10,11 @@ from datasets import Dataset, load_dataset
 from transformers import AutoTokenizer
 from trl import DatasetMixtureConfig, get_dataset
 
-from fgrpo.llm.data import DEEPSCALER, prepare_math
-from fgrpo.llm.records import read_records
+from fgrpo.llm.data import DEEPSCALER, is_prompt, prepare_math
+from fgrpo.llm.records import SUFFIXES, read_records
 from fgrpo.llm.reward_loading import refuse_missing_columns
 from fgrpo.llm.settings import Settings
 from fgrpo.theory import _validation as check
-
-_FILES = (".csv", ".jsonl", ".json", ".parquet")
 
 
 def load_data(
@@ -52,7 +50,7 @@ def load_data(
         from fgrpo.llm.tiny_world.task import rows
 
         train, test = (Dataset.from_list(rows()) for _ in range(2))
-    elif Path(name).suffix.lower() in _FILES:
+    elif Path(name).suffix.lower() in SUFFIXES:
         train = _from_file(name, settings, write)
         test = _from_file(_test_file(settings), settings, write) if evaluates else None
     elif name == DEEPSCALER and not evaluates:
@@ -69,7 +67,7 @@ def load_data(
 
 def _test_file(settings: Settings) -> str:
     name = str(settings.get("dataset_test_split"))
-    if Path(name).suffix.lower() not in _FILES:
+    if Path(name).suffix.lower() not in SUFFIXES:
         raise ValueError(
             f"dataset_test_split must be a file to evaluate on, as dataset_name is one, got {name!r}: pass "
             "--dataset_test_split FILE, or --eval_strategy no"
@@ -164,7 +162,7 @@ def _refuse_unusable(data: Dataset, rewards: Sequence[Callable[..., Any]], least
     if "prompt" not in data.column_names:
         raise ValueError(f"the data must have a column prompt, got {columns}: rename the one with the questions")
     for number, prompt in enumerate(data["prompt"], 1):
-        if not _is_prompt(prompt):
+        if not is_prompt(prompt):
             raise ValueError(
                 f"prompt in row {number} must be text or a list of messages with role and content, got "
                 f"{check.shown(prompt)}: see TRL's dataset formats"
@@ -175,11 +173,3 @@ def _refuse_unusable(data: Dataset, rewards: Sequence[Callable[..., Any]], least
             f"the data must have at least the {least} prompts of one generation, got {len(data)}: lower "
             "steps_per_generation or per_device_train_batch_size, or add prompts"
         )
-
-
-def _is_prompt(value: Any) -> bool:
-    if isinstance(value, list):
-        return bool(value) and all(
-            isinstance(message, dict) and {"role", "content"} <= message.keys() for message in value
-        )
-    return isinstance(value, str) and value != ""

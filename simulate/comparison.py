@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from fgrpo.simulate._checks import known_name
 from fgrpo.simulate.config import RunConfig
@@ -23,11 +22,11 @@ from fgrpo.simulate.intervals import difference_interval, enough_seeds, mean_int
 from fgrpo.simulate.policy_config import PolicyClass, PolicyConfig
 from fgrpo.simulate.sweep import paper_sweep
 from fgrpo.theory import matched_learning_rate
+from fgrpo.theory._validation import FloatArray
 
 if TYPE_CHECKING:
     import pandas as pd
 
-FloatArray = NDArray[np.float64]
 
 COMPARED_GAMMAS = (0.1, 0.25, 0.5, 1.0, 1.5, 2.0, 4.0)
 OUTCOMES = ("retained_mass", "correct_entropy")
@@ -38,7 +37,6 @@ LEVELS: dict[str, tuple[float, ...]] = {
 }
 ROLLOUT_SHARES = (0.125, 0.25, 0.5, 0.75, 1.0)
 """Levels of the rollouts, as shares of those of a whole run."""
-PROGRESS = ("rollouts", *LEVELS)
 
 BASELINE, FOCAL, LOW_LEARNING_RATE, CONSTANT_SCALE = "baseline", "focal", "low learning rate", "constant scale"
 

@@ -7,12 +7,9 @@ Action 0 is the anchor, then come the other correct actions, then the wrong ones
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from fgrpo.simulate.policy_config import LARGEST_LOGIT, SMALLEST_CORRECT_MASS, PolicyConfig
-from fgrpo.theory._validation import finite
-
-FloatArray = NDArray[np.float64]
+from fgrpo.theory._validation import FloatArray, finite
 
 
 def initial_logits(policy: PolicyConfig) -> FloatArray:

@@ -3,7 +3,8 @@
 import numpy as np
 from numpy.typing import NDArray
 
-FloatArray = NDArray[np.float64]
+from fgrpo.theory._validation import FloatArray
+
 IntArray = NDArray[np.int64]
 
 # bounds the memory of one pass; a multinomial draw is a sum of smaller independent ones

@@ -9,11 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fgrpo.simulate.config import RunConfig
+from fgrpo.theory._validation import FloatArray
 
 if TYPE_CHECKING:
     import pandas as pd
-
-FloatArray = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

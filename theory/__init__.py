@@ -81,7 +81,13 @@ from fgrpo.theory.success_estimates import (
     shrunk_success_rate,
     shrunk_weight_moments,
 )
-from fgrpo.theory.tail_miss import active_probability, coverage_group_size, peak_group_size, tail_miss_probability
+from fgrpo.theory.tail_miss import (
+    active_probability,
+    coverage_group_size,
+    peak_group_size,
+    tail_miss_estimate,
+    tail_miss_probability,
+)
 from fgrpo.theory.updates import logit_update, sampled_moments
 from fgrpo.theory.utilities import focal_utility, focal_utility_slope, utility, utility_slope
 from fgrpo.theory.weighted_tail_miss import (
@@ -171,6 +177,7 @@ __all__ = [
     "shrunk_weight_moments",
     "step_weight",
     "strongest_success_rate",
+    "tail_miss_estimate",
     "tail_miss_per_rollout",
     "tail_miss_probability",
     "tail_miss_regime",

@@ -95,6 +95,36 @@ def tail_miss_probability(
     return kernel.blockwise(_FORMS[log, complement], mu, tau, n, *exact_failure.values())[()]
 
 
+def tail_miss_estimate(correct: ArrayLike, group_size: ArrayLike, rare_fraction: ArrayLike) -> FloatArray:
+    """Unbiased estimate of Pr(B_tau) from a group's counts, for an assumed rare fraction rho = tau / mu.
+
+    (1 - rho)^X if the group is active (0 < X < N), else 0: given X, each correct rollout is rare with probability rho,
+    whatever mu. Its expectation over X ~ Bin(N, mu) is Lemma 3.1, and its mean over groups is unbiased for the mean of
+    Pr(B_tau) over their prompts. Lemma 3.1 at X/N in place of mu is not: it is not linear in mu.
+
+    Args:
+        correct: X, correct rollouts, whole numbers in [0, N].
+        group_size: N, rollouts of the group (those that could be scored), whole numbers >= 1.
+        rare_fraction: rho in [0, 1].
+
+    Returns:
+        Estimate in [0, 1], float64, broadcast over all arguments.
+
+    Raises:
+        ValueError: If an argument is out of range or not a number.
+
+    Limiting cases: at rho = 0 whether the group is active; 0 at rho = 1 and at N = 1.
+
+    Source: this project, on Lemma 3.1 (v1 and v2).
+    """
+    x = check.whole("correct", correct, 0, "pass the number of correct rollouts")
+    n = check.whole("group_size", group_size, 1, "pass the number of rollouts")
+    rho = check.probability("rare_fraction", rare_fraction)
+    check.broadcastable(correct=x, group_size=n, rare_fraction=rho)
+    check.at_most("correct", x, "group_size", n, "pass the counts of one group together")
+    return np.where((x > 0) & (x < n), np.power(1.0 - rho, x), 0.0)[()]
+
+
 def _log_probability(mu: FloatArray, tau: FloatArray, n: FloatArray, *nu: FloatArray) -> FloatArray:
     return kernel.log_tail_miss(kernel.bases(mu, tau, *nu), n)
 

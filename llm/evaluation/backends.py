@@ -198,7 +198,10 @@ class VLLMBackend:
             self._engine = vllm.LLM(model=name, dtype=settings.dtype, seed=settings.seed % 2**31)
         except Exception as error:  # of vLLM's own kinds, and of those below it
             reason = " ".join(str(error).split())[:160] or type(error).__name__
-            raise ValueError(f"vLLM must load {name!r}, got {type(error).__name__} ({reason})") from None
+            raise ValueError(
+                f"vLLM must load {name!r}, got {type(error).__name__} ({reason}): check the name, or pass --backend "
+                "transformers"
+            ) from None
 
     def generate(self, prompts: Sequence[list[int]], samples: int, seeds: Sequence[int]) -> list[list[Completion]]:
         """See `Backend.generate`; each prompt has its own seed."""

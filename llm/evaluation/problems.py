@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from os import PathLike
 from typing import Any
 
-from fgrpo.llm.data import math_prompt
+from fgrpo.llm.data import is_prompt, math_prompt
 from fgrpo.llm.records import Row, cut, read_records
 
 ID_COLUMNS = ("prompt_id", "problem_id", "id")
@@ -71,14 +71,8 @@ def read_problems(path: str | PathLike[str], *, chat: bool) -> list[Problem]:
 
 
 def _prompt(value: Any, number: int) -> Prompt:
-    if isinstance(value, str) and value:
-        return value
-    if (
-        isinstance(value, list)
-        and value
-        and all(isinstance(message, dict) and {"role", "content"} <= message.keys() for message in value)
-    ):
-        return value
+    if is_prompt(value):
+        return value  # type: ignore[no-any-return]
     raise ValueError(
         f"prompt in row {number} must be a text or a list of messages with role and content, got {cut(repr(value))}: "
         "write one of the two"

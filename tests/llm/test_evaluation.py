@@ -316,13 +316,10 @@ def test_chats_reach_the_reward_as_chats(folder: Path) -> None:
 
 
 def test_a_reward_without_a_say_is_neither_right_nor_wrong(folder: Path) -> None:
-    backend = TransformersBackend(
-        load_model(str(folder)), load_tokenizer(str(folder)), SamplingSettings(max_new_tokens=1)
-    )
-    part = [Problem("x", "a06:", {})]
-    (sampled,) = sample_part(
-        backend, load_tokenizer(str(folder)), part, 4, "0", lambda **_: [1.0, float("nan"), None, 0.5]
-    )
+    tokenizer = load_tokenizer(str(folder))
+    backend = TransformersBackend(load_model(str(folder)), tokenizer, SamplingSettings(max_new_tokens=1))
+    rewards = [1.0, float("nan"), None, 0.5]
+    (sampled,) = sample_part(backend, tokenizer, [Problem("x", "a06:", {})], 4, "0", lambda **_: rewards)
     assert sampled.correct == [True, None, None, False]
 
 

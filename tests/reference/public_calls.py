@@ -115,6 +115,7 @@ CALLS: dict[str, dict[str, Any]] = {
     "shrunk_weight_moments": {**_WEIGHT, **_PRIOR},
     "step_weight": {"success_rate": 0.3, "threshold": 0.5, "below": 1.0, "above": 0.0},
     "strongest_success_rate": {"gamma": 0.5},
+    "tail_miss_estimate": {"correct": 3.0, "group_size": 8.0, "rare_fraction": 0.1},
     "tail_miss_per_rollout": _RARE,
     "tail_miss_probability": {**_RARE, "failure_rate": 0.7},
     "tail_miss_regime": {**_RARE, "level": 0.5},

@@ -6,9 +6,8 @@ from typing import NamedTuple, Self, TypedDict
 import numpy as np
 from numpy.typing import NDArray
 
+from fgrpo.theory._validation import FloatArray
 from fgrpo.theory.action_classes import ActionClasses
-
-FloatArray = NDArray[np.float64]
 
 PAPER_REWARDS = ((1.0, 0.0), (1.0, -1.0))
 """(R_c, R_w) of Section 2.1: 'typically' 1, and 0 or -1."""

@@ -7,7 +7,6 @@ from fgrpo.claims.groups import (
     CASES,
     PAPER_REWARDS,
     SCOPE,
-    FloatArray,
     Groups,
     Rewards,
     random_groups,
@@ -18,6 +17,7 @@ from fgrpo.claims.groups import (
 )
 from fgrpo.claims.model import Claim, Finding, by_scope, computed, holds
 from fgrpo.claims.text import fraction, numbers, share, yes
+from fgrpo.theory._validation import FloatArray
 from fgrpo.theory.action_classes import ActionClasses
 from fgrpo.theory.expected_mass import expected_unsampled_correct_mass_change
 from fgrpo.theory.finite_step import first_order_mass_change

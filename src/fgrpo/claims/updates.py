@@ -6,7 +6,6 @@ from fgrpo.claims.groups import (
     CASES,
     PAPER_REWARDS,
     SCOPE,
-    FloatArray,
     Groups,
     Rewards,
     random_groups,
@@ -18,6 +17,7 @@ from fgrpo.claims.groups import (
 )
 from fgrpo.claims.model import Claim, Finding, Verdict, by_scope, computed, holds
 from fgrpo.claims.text import fraction, numbers, share
+from fgrpo.theory._validation import FloatArray
 from fgrpo.theory.action_classes import ActionClasses
 from fgrpo.theory.expected_mass import expected_batch_baseline, expected_correct_mass_change, expected_moments
 from fgrpo.theory.finite_step import exact_mass_change, finite_step_bound, first_order_mass_change

@@ -1,9 +1,7 @@
 """What the groups of a run show: success, activity, tail misses, regimes and answers, over all steps or some.
 
-Tail misses. A run does not show which right answers are rare, so a rare fraction rho = tau / mu is assumed. Given X
-right rollouts each of them is rare with probability rho, whatever mu, so a group of N misses the region and is active
-with probability (1 - rho)^X if 0 < X < N, else 0. The mean of this over groups therefore estimates the mean of
-Pr(B_tau) over their prompts without bias. Pr(B_tau) at X/N in place of mu does not: it is not linear in mu.
+Tail misses. A run does not show which right answers are rare, so a rare fraction rho = tau / mu is assumed. The
+estimate is that of `fgrpo.theory.tail_miss_estimate`, unbiased whatever the success rates.
 
 Regimes are those of the prompts' counts in a window at the shrunk success rate (X + 1) / (n + 2).
 """
@@ -13,48 +11,27 @@ from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import stdtrit
 
 from fgrpo.diagnosis.answers import NO_ANSWER
 from fgrpo.diagnosis.model import Estimate, Part, Regimes, TailMiss, Trend
 from fgrpo.diagnosis.rollouts import IntArray, Rollouts
+from fgrpo.simulate.intervals import FEWEST_SEEDS, LEVEL, difference_interval, mean_interval
 from fgrpo.theory._validation import FloatArray
 from fgrpo.theory.pass_estimates import pass_at_k_interval
 from fgrpo.theory.risk import tail_miss_regime
 from fgrpo.theory.success_estimates import shrunk_success_rate
-from fgrpo.theory.tail_miss import tail_miss_probability
+from fgrpo.theory.tail_miss import tail_miss_estimate, tail_miss_probability
 
-CONFIDENCE = 0.95
+CONFIDENCE = LEVEL
 BoolArray = NDArray[np.bool_]
-
-
-def tail_miss_of_groups(correct: IntArray, scored: IntArray, rare_fraction: float) -> FloatArray:
-    """Unbiased estimate of Pr(B_tau) of each group: (1 - rho)^X if it is active, else 0.
-
-    Args:
-        correct: X.
-        scored: N, rollouts.
-        rare_fraction: rho = tau / mu in [0, 1].
-
-    Returns:
-        In [0, 1], of the shape of the counts; the indicator of an active group at rho = 0.
-
-    Source: this project.
-    """
-    missed: FloatArray = np.float64(1.0 - rare_fraction) ** correct
-    return np.where((correct > 0) & (correct < scored), missed, 0.0)
 
 
 def mean_estimate(values: FloatArray) -> Estimate:
     """Mean of independent values in [0, 1] with Student's interval, cut to [0, 1]; its limits need two values."""
-    count = len(values)
-    if not count:
-        return Estimate(np.nan, np.nan, np.nan)
-    mean = float(values.mean())
-    if count == 1:
-        return Estimate(mean, np.nan, np.nan)
-    half = float(stdtrit(count - 1, (1.0 + CONFIDENCE) / 2.0)) * float(values.std(ddof=1)) / count**0.5
-    return Estimate(mean, max(mean - half, 0.0), min(mean + half, 1.0))
+    if len(values) < FEWEST_SEEDS:
+        return Estimate(float(values[0]) if len(values) else np.nan, np.nan, np.nan)
+    mean, low, high = mean_interval(values)
+    return Estimate(mean, max(low, 0.0), min(high, 1.0))
 
 
 @cache
@@ -68,18 +45,9 @@ def share_estimate(part: int, whole: int) -> Estimate:
 
 def change(before: FloatArray, after: FloatArray) -> Estimate:
     """Difference of two means of independent values with Welch's interval; its limits need two values each."""
-    difference = float(after.mean() - before.mean())
-    if min(len(before), len(after)) < 2:
-        return Estimate(difference, np.nan, np.nan)
-    parts = [float(values.var(ddof=1)) / len(values) for values in (before, after)]
-    variance = sum(parts)
-    if not variance:
-        return Estimate(difference, difference, difference)
-    freedom = variance**2 / sum(
-        part**2 / (len(values) - 1) for part, values in zip(parts, (before, after), strict=True)
-    )
-    half = float(stdtrit(freedom, (1.0 + CONFIDENCE) / 2.0)) * variance**0.5
-    return Estimate(difference, difference - half, difference + half)
+    if min(len(before), len(after)) < FEWEST_SEEDS:
+        return Estimate(float(after.mean() - before.mean()), np.nan, np.nan)
+    return Estimate(*difference_interval(after, before))
 
 
 def regime_of_counts(
@@ -125,7 +93,7 @@ class Measure:
             rollouts.answer_group_C, answer_codes(rollouts, answer), groups
         )
         self.tail_miss_G = tuple(
-            tail_miss_of_groups(rollouts.correct_G, rollouts.scored_G, rho) for rho in self.rare_fractions
+            tail_miss_estimate(rollouts.correct_G, rollouts.scored_G, rho) for rho in self.rare_fractions
         )
 
     def part(self, chosen: BoolArray) -> Part:
