@@ -1,5 +1,6 @@
 """Configuration of the trainer: TRL's `GRPOConfig` and what the focal weight adds."""
 
+import math
 import warnings
 from dataclasses import dataclass, field
 
@@ -57,6 +58,10 @@ class FocalGRPOConfig(GRPOConfig):
         threshold = check.finite("success_threshold", self.success_threshold, "0.5 serves {0, 1} and {-1, 1}")
         check.scalar("success_threshold", threshold)
         check.open_probability("rare_fractions", self.rare_fractions)
+        if not 0.0 <= self.learning_rate < math.inf:
+            raise ValueError(
+                f"learning_rate must be finite and at least 0, got {self.learning_rate}: pass for example 1e-6"
+            )
         if self.loss_type == "cispo" and self.epsilon_high is None:
             raise ValueError(
                 "epsilon_high must be set for loss_type='cispo', got None: it is the ceiling of the importance ratio, "

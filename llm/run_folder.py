@@ -43,10 +43,11 @@ class RunFolder:
         Raises:
             ValueError: If there is anything in it; with `overwrite`, anything but a run of this command.
         """
-        if self.path.exists() and not self.path.is_dir():
-            raise ValueError(f"output_dir must be a folder, got the file {self.path}: choose another")
+        file = next((path for path in (self.path, *self.path.parents) if path.exists() and not path.is_dir()), None)
+        if file is not None:
+            raise ValueError(f"output_dir must be a folder, got the file {file}: choose another")
         found = sorted(path.name for path in self.path.iterdir()) if self.path.is_dir() else []
-        if not found or (overwrite and RECORD in found):
+        if not found or (overwrite and RECORD in found) or self._has_not_begun(found):
             return
         listed = ", ".join(found[:3]) + (", ..." if len(found) > 3 else "")
         if overwrite:
@@ -58,6 +59,11 @@ class RunFolder:
             f"output_dir must be empty, got {self.path} with {listed}: pass --resume to go on, --overwrite to replace "
             "the run, or another --output_dir"
         )
+
+    def _has_not_begun(self, found: list[str]) -> bool:
+        """Whether all that is there is what a run leaves that failed before its first step."""
+        tables = self.path / "completions"
+        return set(found) == {RECORD, "completions"} and tables.is_dir() and not any(tables.iterdir())
 
     def checkpoint(self) -> Path:
         """The latest whole checkpoint in the folder.

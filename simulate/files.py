@@ -1,5 +1,6 @@
 """Files that appear whole or not at all."""
 
+import contextlib
 import os
 from pathlib import Path
 
@@ -22,7 +23,8 @@ def write_atomically(path: Path, content: bytes) -> None:
     except OSError as error:
         raise OSError(
             error.errno,
-            f"cannot write {path.name} into {path.parent} ({error.strerror}): free space or choose another --out",
+            f"cannot write {path.name} into {path.parent} ({error.strerror}): free space or choose another folder",
         ) from error
     finally:
-        temporary.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):  # where there is no folder there is no file
+            temporary.unlink(missing_ok=True)

@@ -90,8 +90,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
             raise
         if isinstance(error, ValueError):
             return _complain(str(error))
-        file = f": {error.filename}" if error.filename else ""
-        return _complain(f"{error.strerror or error}{file}")
+        if isinstance(error, FileNotFoundError):
+            return _complain(f"a file must exist, got {error.filename}, which does not: check the path")
+        if error.filename:
+            return _complain(f"a file must be readable and writable, got {error.filename} ({error.strerror}): check it")
+        return _complain(error.strerror or str(error))
 
 
 def _complain(message: str) -> int:

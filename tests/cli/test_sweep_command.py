@@ -157,7 +157,7 @@ def test_another_engines_runs_are_reused_and_said(capsys: pytest.CaptureFixture[
         (["--group-size", "2", "--workers", "0"], "workers must be a whole number"),
         (["--group-size", "2", "--scheduler", "nowhere"], "the scheduler must answer within 5 seconds, got 'nowhere'"),
         (["--group-size", "2", "--actions", "1000000000", "--engine", "reference"], "a run must fit in memory"),
-        (["--config", "none.yaml"], "No such file or directory: none.yaml"),
+        (["--config", "none.yaml"], "a file must exist, got none.yaml, which does not: check the path"),
         (["--group-sise", "2"], "No such option"),
     ],
 )

@@ -67,6 +67,12 @@ def test_warns_of_checkpoints_within_a_generation(
         assert not recwarn
 
 
+@pytest.mark.parametrize("value", [-1.0, float("nan"), float("inf")])
+def test_refuses_a_learning_rate_that_is_none(tmp_path: Path, value: float) -> None:
+    with pytest.raises(ValueError, match=r"learning_rate must be finite and at least 0, got .*: pass for example 1e-6"):
+        FocalGRPOConfig(**settings(tmp_path, learning_rate=value))
+
+
 def test_warns_of_scaling_across_prompts(tmp_path: Path) -> None:
     with pytest.warns(UserWarning, match="scale_rewards='batch' divides by one standard deviation for all prompts"):
         FocalGRPOConfig(**settings(tmp_path, scale_rewards="batch"))

@@ -99,6 +99,19 @@ def test_resuming_is_the_run_without_a_break(run: Callable[..., list[str]], tmp_
     assert not (tmp_path / "new").exists()
 
 
+def test_a_run_that_failed_before_its_first_step_is_not_in_the_way(
+    run: Callable[..., list[str]], tmp_path: Path
+) -> None:
+    folder = tmp_path / "runs/tiny"
+    (folder / "completions").mkdir(parents=True)
+    (folder / RECORD).write_text("{}")
+    run("--max_steps", "1")
+    assert (folder / "model.safetensors").is_file()
+    (tmp_path / "file").write_text("mine")
+    with pytest.raises(ValueError, match="output_dir must be a folder, got the file file: choose another"):
+        run("--output_dir", "file/new")
+
+
 def test_a_full_folder_is_left_alone(run: Callable[..., list[str]], tmp_path: Path) -> None:
     run("--max_steps", "1")
     folder = tmp_path / "runs/tiny"

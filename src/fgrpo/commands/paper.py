@@ -61,7 +61,7 @@ def claims(
         )
     folder = results or Path("results")
     evidence = stored_evidence(folder)
-    entries = claims_ledger(evidence, ids or ())
+    entries = claims_ledger(evidence, [id.upper() for id in ids or ()])
     if as_json:
         text = ledger_json(entries)
     elif ids:

@@ -32,6 +32,7 @@ def train(
 
     Any key of TRL's GRPOConfig, ModelConfig and script arguments may follow as --key value, any of `accelerate launch`
     too; the focal ones are --focal_gamma, --success_reward, --success_threshold, --focal_renormalize, --rare_fractions.
+    The run goes into --output_dir DIR; the tiny one by default into runs/tiny.
     Also under torchrun --nproc_per_node K -m fgrpo train ... and accelerate launch -m fgrpo train ...
 
     Example: fgrpo train --config focal_grpo,vllm_colocate --model qwen3-4b-base --num_generations 16 --dry-run
