@@ -110,11 +110,11 @@ def _part(rows: Rows, moving: int, end: int, rule: Rule, step: int) -> int:
         if stopped == 0:
             continue
         for row in range(max(moving, block * LANES), min(end, (block + 1) * LANES)):
-            place = at(row)
-            still = abs(values[place + MOMENT]) < least * (values[place + ROOT] + offset)
+            its = at(row)
+            still = abs(values[its + MOMENT]) < least * (values[its + ROOT] + offset)
             # what is left of a class changes whenever one of its actions is drawn
-            if still and values[place + MULTIPLICITY] <= 1.0:
-                values[place + MOMENT] = 0.0
+            if still and values[its + MULTIPLICITY] <= 1.0:
+                values[its + MOMENT] = 0.0
                 _exchange(rows, row, moving)
                 moving += 1
     for block in range(begin, blocks_for(end)):
