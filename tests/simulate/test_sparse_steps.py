@@ -15,7 +15,7 @@ from fgrpo.simulate.sparse import engine, groups, naps, payoffs, philox, rows, s
 from fgrpo.simulate.sparse.measures import MEASURES
 from fgrpo.simulate.updates import Group
 from reference import simulation
-from reference.sparse_runs import dense_counts, dense_logits, in_use, keep_awake, single_actions, small
+from reference.sparse_runs import dense_counts, dense_logits, fields, in_use, keep_awake, single_actions, small
 
 POLICY_MEASURES = MEASURES[:8]
 
@@ -183,6 +183,18 @@ def test_rows_asleep_change_a_run_by_less_than_the_stated_bound():
     np.testing.assert_allclose(dense_logits(progress, start), logits, rtol=0, atol=bound / 10)
 
 
+def test_what_is_left_of_a_class_is_found_wherever_it_comes_to_stand():
+    config = small(group_size=8, steps=900, actions=6400, correct=500)
+    start = rows.start_of(config.policy)
+    _, _, progress = engine.run(config, start)
+    used, class_row = in_use(progress.extent), progress.rows.class_row
+    multiplicity, origin = fields(progress, rows.MULTIPLICITY)[0], progress.rows.origin
+    assert (class_row != rows.new_rows(start)[0].class_row).all()
+    np.testing.assert_array_equal(origin[class_row], [0, 1, 2])
+    np.testing.assert_array_equal(np.bincount(origin[used], multiplicity), start.multiplicity)
+    assert (multiplicity[~np.isin(used, class_row)] == 1.0).all()
+
+
 decays = st.floats(0.0, 0.999)
 
 
@@ -219,9 +231,9 @@ def sleepers(count, step):
 
 def check_rows(state, extent, start):
     """Rows have moved with all that belongs to them, and the sums of the blocks hold."""
-    fields = state.values.reshape(-1, 7, rows.LANES)
+    blocks = state.values.reshape(-1, 7, rows.LANES)
     used = in_use(extent)
-    logit, initial, mass = (fields[:, one // rows.LANES].ravel()[used] for one in (rows.LOGIT, rows.INITIAL, rows.MASS))
+    logit, initial, mass = (blocks[:, one // rows.LANES].ravel()[used] for one in (rows.LOGIT, rows.INITIAL, rows.MASS))
     origin = state.origin[used]
     assert sorted(origin) == list(range(start.logit.size))
     np.testing.assert_array_equal(logit, start.logit[origin])
@@ -230,7 +242,7 @@ def check_rows(state, extent, start):
     np.testing.assert_allclose(mass, np.exp(logit), rtol=1e-14)
     asleep = np.r_[: extent.moving_correct // 64, extent.first_wrong // 64 : extent.moving_wrong // 64]
     # the sweep computes those of the others
-    sums = fields[asleep, rows.MASS // rows.LANES].sum(axis=1)
+    sums = blocks[asleep, rows.MASS // rows.LANES].sum(axis=1)
     np.testing.assert_allclose(state.block_mass[asleep], sums, rtol=1e-14)
 
 
