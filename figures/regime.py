@@ -233,8 +233,8 @@ def _caption(data: DataFrame) -> str:
     prompts = data[data["panel"] == "prompts"]
     if len(prompts):
         text += (
-            f" Circles: {_prompt_words(prompts['prompts'].sum())} at the shrunk success rate, rare fraction {rho:g} "
-            "assumed for all."
+            f" Circles: {_prompt_words(prompts['prompts'].sum())} at their success rate (of counts: "
+            f"shrunk), rare fraction {rho:g} assumed for all."
         )
     swept = data[data["panel"] == "sweep"]
     if len(swept):

@@ -19,6 +19,7 @@ def regime_diagram_data(
     *,
     level: float = 0.5,
     rare_fraction: float = 0.1,
+    success_rate: float | None = None,
     counts: DataFrame | None = None,
     results: DataFrame | None = None,
 ) -> DataFrame:
@@ -28,6 +29,7 @@ def regime_diagram_data(
         group_size: N, rollouts per prompt, a whole number >= 1.
         level: Tail-miss probability in (0, 1) from which on a group size counts as miss-prone.
         rare_fraction: rho = tau / mu in (0, 1), an assumption: that of the risk panel, and of all prompts in `counts`.
+        success_rate: mu in (0, 1) of one prompt of yours; its rare mass is rare_fraction * mu.
         counts: Your prompts, a row each with samples and correct, as `fgrpo.counts.read_counts` returns them.
         results: Tidy results of a sweep, one reading and setting, as `fgrpo.simulate.load_results` returns them.
 
@@ -35,8 +37,8 @@ def regime_diagram_data(
         Rows of up to four panels; level is the same in all of them, and what does not apply is missing.
         'regimes': group_size as given, success_rate and rare_fraction over a grid; 'risk': rare_fraction as given,
         success_rate and group_size (real numbers) over a grid; 'prompts': group_size and rare_fraction as given,
-        success_rate the shrunk rate (correct + 1) / (samples + 2), prompts the number of prompts with it. All three
-        hold rare_mass, tail_miss_probability, peak_group_size (real maximiser) and regime at that point.
+        success_rate as given, or of counts the shrunk rate (correct + 1) / (samples + 2), prompts the number of prompts
+        with it. All three hold rare_mass, tail_miss_probability, peak_group_size (real maximiser) and regime there.
         'sweep': group_size, gamma, retained_mass (mean over seeds after the last step), smallest, largest, seeds,
         reading.
 
@@ -53,6 +55,8 @@ def regime_diagram_data(
         raise ValueError(
             f"rare_fraction must be strictly between 0 and 1, got {rho!r}: pass the assumed tau / mu, such as 0.1"
         )
+    if success_rate is not None:
+        check.open_probability("success_rate", success_rate)
     rates = np.linspace(_EDGE, 1.0 - _EDGE, _POINTS)
     # a decade below the fraction at which N rollouts tend to meet the region
     lowest = 10.0 ** np.floor(np.log10(min(_SMALLEST_RARE_FRACTION, rho, 0.1 / n)))
@@ -62,6 +66,8 @@ def regime_diagram_data(
         _field(*np.meshgrid(rates, fractions, n, indexing="ij"), delta).assign(panel="regimes"),
         _field(*np.meshgrid(rates, rho, sizes, indexing="ij"), delta).assign(panel="risk"),
     ]
+    if success_rate is not None:
+        panels.append(_field(success_rate, rho, n, delta).assign(prompts=1, panel="prompts"))
     if counts is not None:
         rates, copies = _shrunk_rates(counts)
         panels.append(_field(rates, rho, n, delta).assign(prompts=copies, panel="prompts"))

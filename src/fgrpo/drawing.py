@@ -29,6 +29,7 @@ class Material:
         group_size: N of the regime diagram.
         level: Its tail-miss probability that counts as miss-prone.
         rare_fraction: Its assumed tau / mu.
+        success_rate: Of a prompt marked in it.
         counts: Prompts marked in it, as `fgrpo.counts.read_counts` returns them.
     """
 
@@ -37,6 +38,7 @@ class Material:
     group_size: int = 8
     level: float = 0.5
     rare_fraction: float = 0.1
+    success_rate: float | None = None
     counts: DataFrame | None = None
 
 
@@ -111,6 +113,7 @@ def _regime_data(material: Material, drawn: Drawn) -> DataFrame:
             material.group_size,
             level=material.level,
             rare_fraction=material.rare_fraction,
+            success_rate=material.success_rate,
             counts=material.counts,
             results=results,
         )

@@ -164,3 +164,15 @@ def test_names_offered_are_those_that_can_be_drawn(capsys: pytest.CaptureFixture
     assert "<1|2|3|4|5|regime|all>" in capsys.readouterr().out
     with pytest.raises(ValueError, match=r"the figure must be one of 1, 2, 3, 4, 5, regime, all, got 7: numbers are"):
         draw_figures("7", tmp_path, Material())
+
+
+def test_a_prompt_of_ones_own(
+    saved: dict[str, pd.DataFrame], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    own = ["--group-size", "16", "--success-rate", "0.3", "--rare-mass", "0.03"]
+    assert main(["figure", "regime", *own, "--out", str(tmp_path)]) == 0
+    (row,) = saved["regime"].query("panel == 'prompts'").itertuples()
+    assert (row.success_rate, row.rare_mass, row.group_size) == pytest.approx((0.3, 0.03, 16))
+    capsys.readouterr()
+    for lacking in (["--rare-mass", "0.03"], [*own[:4], "--rare-mass", "0.4"], [*own, "--rare-fraction", "0.1"]):
+        assert "--rare-mass must be above 0 and below the --success-rate" in fails(capsys, "regime", *lacking)

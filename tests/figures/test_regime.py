@@ -177,6 +177,14 @@ def test_prompts_stand_at_their_shrunk_rate(data):
     assert in_a.get_sizes()[1] > in_a.get_sizes()[0] == in_a.get_sizes()[2]
 
 
+def test_a_prompt_of_known_success_rate_stands_there():
+    rows = panel(regime_diagram_data(16, rare_fraction=0.1, success_rate=0.3), "prompts")
+    assert rows[["success_rate", "rare_fraction", "prompts"]].to_numpy().tolist() == [[0.3, 0.1, 1.0]]
+    assert rows["rare_mass"].item() == pytest.approx(0.03)
+    with pytest.raises(ValueError, match="success_rate must be"):
+        regime_diagram_data(16, success_rate=1.0)
+
+
 def test_every_regime_is_named_with_its_prompts(data):
     expected = dict.fromkeys(REGIME_COLOURS, 0)
     for mu, prompts in SHRUNK.items():
@@ -237,7 +245,7 @@ def test_figure_has_the_panels_that_its_data_hold(data, swept):
     assert [ax.get_title()[:1] for ax in alone.axes] == ["a", "b"]
     assert [ax.get_title()[:1] for ax in with_sweep.axes] == ["a", "b", "c", ""]  # and the scale of c
     (caption,) = [text.get_text().replace("\n", " ") for text in alone.texts]
-    assert "Circles: 5 prompts at the shrunk success rate, rare fraction 0.2 assumed for all." in caption
+    assert "Circles: 5 prompts at their success rate (of counts: shrunk), rare fraction 0.2 assumed for all." in caption
     (caption,) = [text.get_text().replace("\n", " ") for text in with_sweep.texts]
     assert "reading figure_matching, mean over seeds (4)" in caption
     assert "prompts" not in caption

@@ -31,6 +31,12 @@ def figure(
     rare_fraction: Annotated[
         float | None, typer.Option("--rare-fraction", metavar="RHO", help="Assumed tau / mu, for regime; default: .1.")
     ] = None,
+    success_rate: Annotated[
+        float | None, typer.Option("--success-rate", metavar="MU", help="mu of a prompt, to be marked in regime.")
+    ] = None,
+    rare_mass: Annotated[
+        float | None, typer.Option("--rare-mass", metavar="TAU", help="Its assumed tau, in place of --rare-fraction.")
+    ] = None,
     counts: Annotated[
         Path | None,
         typer.Option("--counts", metavar="FILE", help="Samples and correct per prompt, to be marked in regime."),
@@ -38,15 +44,18 @@ def figure(
 ) -> None:
     """Draw a figure: PNG, PDF and the drawn data. Figure 4 needs the results of a sweep.
 
-    The regime diagram shows where a group size is inactive, miss-prone or covered, with --counts where your prompts
-    stand, and what a sweep retained. With 'all', figures that lack their results are named and left out.
+    The regime diagram shows where a group size is inactive, miss-prone or covered, with --success-rate or --counts
+    where your prompts stand, and what a sweep retained. With 'all', figures without
+    their results are named and left out.
 
-    Example: fgrpo figure regime --group-size 16 --counts counts.csv --rare-fraction 0.1
+    Example: fgrpo figure regime --group-size 16 --success-rate 0.3 --rare-mass 0.03
     """
     given = {
         "--group-size": group_size,
         "--level": level,
         "--rare-fraction": rare_fraction,
+        "--success-rate": success_rate,
+        "--rare-mass": rare_mass,
         "--counts": counts,
         "--results": results,
     }
@@ -54,6 +63,14 @@ def figure(
         takers = [FigureName.REGIME, FigureName.ALL, *([FigureName.FOUR] if option == "--results" else [])]
         if value is not None and name not in takers:
             raise ValueError(f"{option} must come with {' or '.join(takers)}, got it with figure {name}: leave it out")
+
+    if rare_mass is not None:
+        if success_rate is None or rare_fraction is not None or not 0.0 < rare_mass < success_rate:
+            raise ValueError(
+                f"--rare-mass must be above 0 and below the --success-rate that it comes with, and without "
+                f"--rare-fraction, got {rare_mass}: pass for example --success-rate 0.3 --rare-mass 0.03"
+            )
+        rare_fraction = rare_mass / success_rate
 
     from fgrpo.counts import read_counts
     from fgrpo.drawing import Material, draw_figures
@@ -65,6 +82,7 @@ def figure(
         group_size=standard.group_size if group_size is None else group_size,
         level=standard.level if level is None else level,
         rare_fraction=standard.rare_fraction if rare_fraction is None else rare_fraction,
+        success_rate=success_rate,
         counts=None if counts is None else read_counts(counts),
     )
     drawn = draw_figures(name, out, material)
