@@ -90,7 +90,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             raise
         if isinstance(error, ValueError):
             return _complain(str(error))
-        if isinstance(error, FileNotFoundError):
+        if isinstance(error, FileNotFoundError) and error.filename:
             return _complain(f"a file must exist, got {error.filename}, which does not: check the path")
         if error.filename:
             return _complain(f"a file must be readable and writable, got {error.filename} ({error.strerror}): check it")

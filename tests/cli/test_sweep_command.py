@@ -236,7 +236,7 @@ def test_a_full_disk_is_one_line_and_the_same_command_goes_on(
     grid = ["run", *OPTIONS, "--group-size", "2,8,4,16", "--engine", "reference", "--out", tmp_path / "full"]
     monkeypatch.setattr(os, "fsync", flush)
     error = fails(capsys, *grid)
-    assert "(No space left on device): free space or choose another --out" in error
+    assert "(No space left on device): free space or choose another folder" in error
     monkeypatch.undo()
     kept = contents(tmp_path / "full")
     assert len([name for name in kept if name.startswith("runs")]) == 2
@@ -254,7 +254,7 @@ def test_a_limit_of_the_systems_is_one_line_too(capsys: pytest.CaptureFixture[st
         error = fails(capsys, *grid)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
-    assert "(File too large): free space or choose another --out" in error
+    assert "(File too large): free space or choose another folder" in error
     kept = contents(tmp_path / "full")
     assert [*kept] == ["plan.parquet"]
     _whole_and_equal(capsys, grid, tmp_path, kept)
