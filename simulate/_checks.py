@@ -1,13 +1,12 @@
 """Checks of single configuration values: each failure is one line with the rule, the value received and the way out."""
 
-import difflib
 import numbers
 from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
 
-from fgrpo.theory._validation import FloatArray, shown
+from fgrpo.theory._validation import FloatArray, closest, shown
 
 LARGEST_COUNT = 2**31 - 1
 
@@ -36,7 +35,7 @@ def number(
     largest: float = float("inf"),
 ) -> float:
     """`value` as one float64 of at most `largest` in size that passes `check`, one of fgrpo.theory; no booleans."""
-    if isinstance(value, bool | np.bool_) or np.ndim(value) != 0:
+    if isinstance(value, bool | np.bool_ | str) or np.ndim(value) != 0:
         raise ValueError(f"{name} must be one real number, got {shown(value)}: {way_out}")
     # + 0.0 turns -0.0 into 0.0: equal configurations must have one canonical JSON
     result = float(check(name, value, way_out)) + 0.0
@@ -50,6 +49,5 @@ def known_name(name: str, value: Any, valid: Iterable[str]) -> str:
     names = list(valid)
     if isinstance(value, str) and value in names:
         return value
-    nearest = difflib.get_close_matches(shown(value), names, n=1, cutoff=0.0)[0]
     listed = ", ".join(repr(one) for one in names)
-    raise ValueError(f"{name} must be one of {listed}, got {shown(value)}: did you mean {nearest!r}?")
+    raise ValueError(f"{name} must be one of {listed}, got {shown(value)}: {closest(value, names)}")

@@ -25,6 +25,8 @@ RUNS = "runs"
 SWEEP = "sweep.parquet"
 PLAN = "plan.parquet"
 LOCK = ".lock"
+FIGURE_SUFFIXES = {".png", ".pdf", ".csv"}
+"""What a figure consists of, as fgrpo.figures.save_figure writes it."""
 
 _DIGEST = b"fgrpo.digest"
 
@@ -37,7 +39,7 @@ class ResultsFolder:
 
     Raises:
         ValueError: If it is no path; on entry, if the path is a file, cannot be written to, is being written by another
-            process, or holds runs of another configuration schema or another minor version of fgrpo; if a folder bears
+            process, has files of other things and no sweep, or holds runs of another configuration schema or another minor version of fgrpo; if a folder bears
             the name of its table or plan.
     """
 
@@ -89,6 +91,26 @@ class ResultsFolder:
         for name in (SWEEP, PLAN):
             if (self.folder / name).is_dir():
                 raise ValueError(f"{name} must be a file, got the folder {self.folder / name}: rename it")
+        self._refuse_foreign()
+
+    def _refuse_foreign(self) -> None:
+        """A folder of other things, unless a sweep is there already: its runs would end up among documents or weights.
+
+        Hidden files, folders and figures are no reason: figures may have been drawn here before the first sweep.
+        """
+        runs = self.folder / RUNS
+        if any((self.folder / name).exists() for name in (SWEEP, PLAN)) or any(runs.glob("*.parquet")):
+            return
+        visible = [path for path in sorted(self.folder.glob("[!.]*")) if path.is_file()]
+        suffixes: dict[str, set[str]] = {}
+        for path in visible:
+            suffixes.setdefault(path.stem, set()).add(path.suffix)
+        foreign = [*(path for path in visible if suffixes[path.stem] != FIGURE_SUFFIXES), *runs.glob("[!.]*")]
+        if foreign:
+            raise ValueError(
+                f"a results folder must be new, empty or a sweep's, got {self.folder} with the file "
+                f"{foreign[0].relative_to(self.folder)}: choose another --out, such as {self.folder / 'sweep'}"
+            )
 
     def _refuse_other_kind(self) -> None:
         """One readable run speaks for all of them, since every writer refuses to mix."""

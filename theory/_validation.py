@@ -1,5 +1,6 @@
 """Checks shared by the closed forms: each failure is one line with the rule, the value received and the way out."""
 
+from collections.abc import Iterable
 from difflib import get_close_matches
 from typing import Any
 
@@ -19,6 +20,15 @@ def shown(value: Any) -> str:
     except ValueError:  # Python writes out no integer of more than some thousand digits
         return f"a {type(value).__name__} too long to write out"
     return text if len(text) <= _LONGEST_SHOWN else text[: _LONGEST_SHOWN - 3] + "..."
+
+
+def closest(value: Any, valid: Iterable[str]) -> str:
+    """The way out where `value` is none of the `valid` names: the one that it resembles or begins, if there is one."""
+    by_lower = {name.lower(): name for name in valid}
+    typed = str(value).lower()
+    begun = [name for name in by_lower if len(typed) > 1 and name.startswith(typed)]
+    near = [*get_close_matches(typed, by_lower, n=1, cutoff=0.6), *begun]
+    return f"did you mean {by_lower[near[0]]!r}?" if near else "pass one of them"
 
 
 def real(name: str, value: ArrayLike) -> FloatArray:
@@ -43,7 +53,12 @@ def _all_real(array: NDArray[Any]) -> bool:
 def _refuse(name: str, rule: str, array: FloatArray, bad: NDArray[np.bool_], way_out: str) -> None:
     if np.any(bad):
         first = np.broadcast_to(array, bad.shape)[bad].flat[0]
-        raise ValueError(f"{name} must be {rule}, got {float(first)!r}: {way_out}")
+        raise ValueError(f"{name} must be {rule}, got {_plain(float(first))}: {way_out}")
+
+
+def _plain(value: float) -> str:
+    """A number as one would type it: 64 and not 64.0."""
+    return repr(value).removesuffix(".0")
 
 
 def probability(name: str, value: ArrayLike) -> FloatArray:
@@ -197,8 +212,7 @@ def mask(name: str, value: ArrayLike) -> NDArray[np.bool_]:
 def one_of(name: str, value: str, valid: tuple[str, ...]) -> str:
     """`value`, refused if it is not among the `valid` names."""
     if value not in valid:
-        nearest = get_close_matches(shown(value), valid, n=1, cutoff=0.0)[0]
-        raise ValueError(f"{name} must be one of {', '.join(valid)}, got {shown(value)}: did you mean {nearest!r}?")
+        raise ValueError(f"{name} must be one of {', '.join(valid)}, got {shown(value)}: {closest(value, valid)}")
     return value
 
 
@@ -216,7 +230,8 @@ def at_most(name: str, array: FloatArray, limit_name: str, limit: FloatArray, wa
     above = array > limit
     if np.any(above):
         value, bound = (np.broadcast_to(part, above.shape)[above].flat[0] for part in (array, limit))
-        raise ValueError(f"{name} must be at most {limit_name}, got {float(value)!r} > {float(bound)!r}: {way_out}")
+        got = f"{_plain(float(value))} > {_plain(float(bound))}"
+        raise ValueError(f"{name} must be at most {limit_name}, got {got}: {way_out}")
 
 
 def broadcastable(**arrays: NDArray[Any]) -> None:
@@ -258,4 +273,4 @@ def problem_counts(samples: ArrayLike, **correct: ArrayLike) -> tuple[FloatArray
 
 def gamma(value: ArrayLike) -> FloatArray:
     """Focal exponents as finite float64 >= 0."""
-    return non_negative("gamma", value, "gamma = 0 turns the focal weight off")
+    return non_negative("gamma", value, "pass a focal exponent such as 0 (no weight), 0.5 or 1")

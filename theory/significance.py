@@ -96,7 +96,7 @@ def _setting(
     drawn = check.whole("subsample", subsample, 1, "pass the samples per problem that one iteration draws")
     m = check.scalar("subsample", drawn)
     if np.any(m >= n):
-        raise ValueError(f"subsample must be below samples, got {m!r} >= {float(np.min(n))!r}: take a quarter of them")
+        raise ValueError(f"subsample must be below samples, got {m:g} >= {np.min(n):g}: take a quarter of them")
     tries = check.whole("k", k, 1, "pass@k asks for at least one try")
     check.scalar("k", tries)
     check.at_most("k", tries, "subsample", drawn, "draw more samples per iteration, or ask for a smaller k")
@@ -242,7 +242,7 @@ def exact_paired_subsampling_test(
     if np.ptp(setting.factor) > 0:
         fewest, most = np.min(setting.n), np.max(setting.n)
         raise ValueError(
-            f"samples must be the same for all problems with {variant}, got {float(fewest)!r} to {float(most)!r}: "
+            f"samples must be the same for all problems with {variant}, got {fewest:g} to {most:g}: "
             "use paired_subsampling_test, or variant raw"
         )
     law, lowest = np.ones(1), 0

@@ -11,6 +11,7 @@ from typing import Annotated, Any
 import typer
 from typer.exceptions import TyperException
 
+from fgrpo.as_typed import as_typed, misuse
 from fgrpo.commands import diagnose, evaluate, experiment, figure, info, paper, rare, studies, sweep, theory, train
 
 USER_ERROR = 2
@@ -70,8 +71,9 @@ app.add_typer(experiment.app, name="experiment")
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line on `arguments` (default: the process's own) and return the exit code."""
+    typed = sys.argv[1:] if arguments is None else list(arguments)
     try:
-        result: Any = app(args=None if arguments is None else list(arguments), prog_name="fgrpo", standalone_mode=False)
+        result: Any = app(args=typed, prog_name="fgrpo", standalone_mode=False)
         if result == INTERRUPTED:
             return _complain("interrupted: what was finished is kept, the same command goes on where it was")
         sys.stdout.flush()  # here, where a reader that has gone can be told from an error
@@ -84,12 +86,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for the flush at exit
         return NO_READER
     except TyperException as error:
-        return _complain(error.format_message())
+        return _complain(misuse(error, typed))
     except (ValueError, OSError) as error:
         if os.environ.get(TRACEBACK) == "1":
             raise
         if isinstance(error, ValueError):
-            return _complain(str(error))
+            return _complain(as_typed(str(error), typer.main.get_command(app), typed))
         if isinstance(error, FileNotFoundError) and error.filename:
             return _complain(f"a file must exist, got {error.filename}, which does not: check the path")
         if error.filename:

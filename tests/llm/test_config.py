@@ -17,7 +17,7 @@ PARTS = {"per_device_train_batch_size": 4, "gradient_accumulation_steps": 2, "st
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"focal_gamma": -0.5}, "gamma must be finite and at least 0, got -0.5: gamma = 0 turns the focal weight off"),
+        ({"focal_gamma": -0.5}, "gamma must be finite and at least 0, got -0.5: pass a focal exponent"),
         ({"focal_gamma": float("nan")}, "gamma must be finite and at least 0, got nan"),
         ({"focal_gamma": float("inf")}, "gamma must be finite and at least 0, got inf"),
         ({"focal_gamma": "1"}, "gamma must be a real number"),
