@@ -25,6 +25,7 @@ from fgrpo.figures.style import (
     VERMILLION,
     axes_or_new,
     figure_style,
+    interval_bars,
     probability_axis,
 )
 
@@ -66,8 +67,7 @@ def plot_matched(table: DataFrame, group_size: int, progress: str, ax: Axes | No
     styles = _styles(table)
     for arm, curve in rows.groupby("arm", sort=False):
         drawn = curve[curve["mean"].notna()]
-        bars = [drawn["mean"] - drawn["low"], drawn["high"] - drawn["mean"]]
-        ax.errorbar(drawn["level"], drawn["mean"], yerr=bars, elinewidth=0.6, **styles[str(arm)])
+        interval_bars(ax, drawn["level"], drawn["mean"], drawn["low"], drawn["high"], **styles[str(arm)])
     label, scale = _AXES[progress]
     ax.set_xscale(scale)
     ax.set_xlabel(label)

@@ -10,7 +10,16 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from pandas import DataFrame
 
-from fgrpo.figures.style import BLACK, PAGE_WIDTH, SKY, axes_or_new, figure_style, group_size_axis, probability_axis
+from fgrpo.figures.style import (
+    BLACK,
+    PAGE_WIDTH,
+    SKY,
+    axes_or_new,
+    figure_style,
+    group_size_axis,
+    interval_bars,
+    probability_axis,
+)
 from fgrpo.simulate.readings import SENTENCES
 
 _COLUMNS = 3
@@ -39,8 +48,8 @@ def plot_reading(table: DataFrame, reading: str, ax: Axes | None = None) -> Axes
             f"the reading must be one of {', '.join(table['reading'].unique())}, got {reading}: pass one of them"
         )
     for label, (mean, interval, colour) in _MASSES.items():
-        bars = [rows[mean] - rows[f"{interval}_low"], rows[f"{interval}_high"] - rows[mean]]
-        ax.errorbar(rows["group_size"], rows[mean], yerr=bars, color=colour, marker=".", elinewidth=0.6, label=label)
+        of_mass = (rows[name] for name in ("group_size", mean, f"{interval}_low", f"{interval}_high"))
+        interval_bars(ax, *of_mass, color=colour, marker=".", label=label)
     group_size_axis(ax, rows["group_size"].min(), rows["group_size"].max(), label_every=4)
     probability_axis(ax, "mass after the last step")
     ax.set_title(f"{reading}: {_met(rows)}")

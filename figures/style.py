@@ -7,7 +7,7 @@ switches the style sheet on and off again.
 import math
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import matplotlib.style
 import numpy as np
@@ -16,6 +16,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FixedFormatter, FixedLocator, NullFormatter, NullLocator
 from matplotlib.typing import LineStyleType
 from numpy.typing import NDArray
+from pandas import Series
 
 PAGE_WIDTH = 7.0
 """Width in inches of a figure that spans the text of a page; fonts are set for this width."""
@@ -108,6 +109,11 @@ def group_size_axis(ax: Axes, smallest: int, largest: int, *, label_every: int) 
     ax.xaxis.set_minor_locator(FixedLocator(powers))
     ax.xaxis.set_minor_formatter(NullFormatter())
     ax.set_xlabel("group size N")
+
+
+def interval_bars(ax: Axes, place: Series, mean: Series, low: Series, high: Series, **style: Any) -> None:
+    """Draw means joined by a line, each with a thin bar over its interval."""
+    ax.errorbar(place, mean, yerr=[mean - low, high - mean], elinewidth=0.6, **style)
 
 
 def probability_axis(ax: Axes, label: str) -> None:

@@ -22,6 +22,7 @@ from fgrpo.figures.style import (
     axes_or_new,
     figure_style,
     group_size_axis,
+    interval_bars,
     probability_axis,
 )
 from fgrpo.simulate.summary import COLLAPSE_LEVEL, block_words
@@ -45,17 +46,8 @@ def plot_zone(rows: DataFrame, ax: Axes | None = None) -> Axes:
     ax = axes_or_new(ax)
     ax.axhline(COLLAPSE_LEVEL, color=GREY, linewidth=0.6)
     for place, (step, curve) in enumerate(rows.groupby("step")):
-        bars = [curve["retained_mass"] - curve["retained_low"], curve["retained_high"] - curve["retained_mass"]]
-        colour = _COLOURS[place % len(_COLOURS)]
-        ax.errorbar(
-            curve["group_size"],
-            curve["retained_mass"],
-            yerr=bars,
-            color=colour,
-            marker=".",
-            elinewidth=0.6,
-            label=f"T = {step}",
-        )
+        of_curve = (curve[name] for name in ("group_size", "retained_mass", "retained_low", "retained_high"))
+        interval_bars(ax, *of_curve, color=_COLOURS[place % len(_COLOURS)], marker=".", label=f"T = {step}")
     group_size_axis(ax, rows["group_size"].min(), rows["group_size"].max(), label_every=4)
     probability_axis(ax, "retained mass")
     return ax

@@ -38,6 +38,14 @@ LEVELS: dict[str, tuple[float, ...]] = {
 ROLLOUT_SHARES = (0.125, 0.25, 0.5, 0.75, 1.0)
 """Levels of the rollouts, as shares of those of a whole run."""
 
+_NAMES = {
+    "retained_mass": "M_ret (retained_mass)",
+    "correct_entropy": "entropy within the correct actions (correct_entropy, nats)",
+    "rollouts": "rollouts",
+    "correct_mass": "Q_pos (correct_mass)",
+    "start_kl": "KL to the start (start_kl, nats)",
+}
+
 BASELINE, FOCAL, LOW_LEARNING_RATE, CONSTANT_SCALE = "baseline", "focal", "low learning rate", "constant scale"
 
 
@@ -95,9 +103,9 @@ def comparison_arms(
     """
     gammas, sizes, seeds = tuple(gammas), tuple(group_sizes), enough_seeds(seeds)
     if not gammas or not all(gamma > 0 for gamma in gammas):
+        got = ", ".join(f"{gamma:g}" for gamma in gammas) or "none"
         raise ValueError(
-            f"gammas must be at least one focal exponent above 0, got {', '.join(map(str, gammas)) or 'none'}: "
-            "0 is the baseline, which is always there"
+            f"gamma must be at least one focal exponent above 0, got {got}: 0 is the baseline, which is always there"
         )
 
     def arm(kind: str, gamma: float, success_estimate: str = "empirical", **own: Any) -> Arm:
@@ -123,7 +131,7 @@ def against(arms: Sequence[Arm], label: str) -> list[Arm]:
     Raises:
         ValueError: If no arm has this label.
     """
-    known_name("arm", label, [arm.label for arm in arms])
+    known_name("against", label, [arm.label for arm in arms])
     return sorted(arms, key=lambda arm: arm.label != label)
 
 
@@ -285,20 +293,31 @@ def comparison_text(table: "pd.DataFrame", outcome: str = "retained_mass") -> st
 
     A cell is the mean and, in brackets, its difference to the first arm with half the length of its 95 % interval, a
     star where that interval excludes 0; where not all seeds reach the level, how many do. Levels that no arm reaches
-    are left out.
+    have no column: they are named below the block. The last lines say what the cells are.
     """
     shown = table[table["outcome"] == outcome]
     reached = shown.groupby(["group_size", "progress", "level"])["reached"].transform("max")
     blocks = []
-    for (size, progress), rows in shown[reached > 0].groupby(["group_size", "progress"], sort=False):
+    for (size, progress), asked in shown.groupby(["group_size", "progress"], sort=False):
+        rows = asked[reached.loc[asked.index] > 0]
         cells = {(row["arm"], row["level"]): _cell(row) for row in rows.to_dict("records")}
         levels, labels = rows["level"].unique(), rows["arm"].unique()
-        width = max(map(len, labels))
-        lines = [f"N = {size}: {outcome} at matched {progress}"]
-        lines.append(" " * width + "".join(f"{level:>22g}" for level in levels))
+        width = max(map(len, labels), default=0)
+        lines = [f"N = {size}: {_NAMES[outcome]} at matched {_NAMES[progress]}"]
+        if len(levels):
+            lines.append(" " * width + "".join(f"{level:>22g}" for level in levels))
         lines += [f"{arm:<{width}}" + "".join(f"{cells[arm, level]:>22}" for level in levels) for arm in labels]
+        if never := [f"{level:g}" for level in asked["level"].unique() if level not in levels]:
+            lines.append(f"reached by no seed of any arm: {progress} {', '.join(never)}")
         blocks.append("\n".join(lines))
-    return "\n\n".join(blocks)
+    return "\n\n".join([*blocks, _legend(str(table["arm"].iloc[0]))])
+
+
+def _legend(first: str) -> str:
+    return (
+        f"mean over the seeds (difference to {first} ± half of its 95 % interval); *: that interval excludes 0\n"
+        "reached k/n: k of n seeds get to the level, so that there is no mean"
+    )
 
 
 def _cell(row: Mapping[Any, Any]) -> str:
@@ -307,4 +326,5 @@ def _cell(row: Mapping[Any, Any]) -> str:
     if math.isnan(row["gain"]):
         return f"{row['mean']:.3f}"
     star = "" if row["gain_low"] <= 0 <= row["gain_high"] else "*"
-    return f"{row['mean']:.3f} ({row['gain']:+.3f}±{(row['gain_high'] - row['gain_low']) / 2:.3f}){star}"
+    gain = round(row["gain"], 3) + 0.0  # + 0.0: no -0.000
+    return f"{row['mean']:.3f} ({gain:+.3f}±{(row['gain_high'] - row['gain_low']) / 2:.3f}){star}"

@@ -2,10 +2,11 @@
 
 import asyncio
 import logging
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from concurrent.futures import CancelledError, Executor, ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib.util import find_spec
+from threading import Timer
 
 from fgrpo.theory._validation import shown
 
@@ -13,7 +14,9 @@ SECONDS_TO_ANSWER = 5
 
 
 @contextmanager
-def scheduler_executor(address: str, *, seconds: float = SECONDS_TO_ANSWER) -> Generator[Executor, None, None]:
+def scheduler_executor(
+    address: str, *, seconds: float = SECONDS_TO_ANSWER, tell: Callable[[str], None] | None = None
+) -> Generator[Executor, None, None]:
     """An executor in the style of concurrent.futures for `run_sweep` and `simulate_many`.
 
     A worker that dies is no loss: the scheduler gives its runs to another one. Workers may come and go; with none, the
@@ -22,6 +25,7 @@ def scheduler_executor(address: str, *, seconds: float = SECONDS_TO_ANSWER) -> G
     Args:
         address: Of the scheduler, such as "tcp://10.0.0.1:8786".
         seconds: How long it may take to answer, above 0.
+        tell: Called once, from another thread, with a sentence if there is no worker after so many seconds.
 
     Raises:
         ValueError: If `distributed` is not installed, or no scheduler answers there; on leaving, if the scheduler went
@@ -47,6 +51,16 @@ def scheduler_executor(address: str, *, seconds: float = SECONDS_TO_ANSWER) -> G
             f"({type(error).__name__}): start one with `dask scheduler` and pass the address that it prints"
         ) from None
     with Client(address, timeout=seconds, set_as_default=False) as client:
+
+        def look_for_workers() -> None:
+            # a scheduler that goes away meanwhile is the caller's error, not this thread's
+            with suppress(Exception):
+                if tell is not None and not client.scheduler_info()["workers"]:
+                    tell(f"no worker at {address} yet, the runs wait for one: start it with `dask worker {address}`")
+
+        look = Timer(seconds, look_for_workers)
+        look.daemon = True
+        look.start()
         try:
             yield client.get_executor()
         except CancelledError:
@@ -59,6 +73,9 @@ def scheduler_executor(address: str, *, seconds: float = SECONDS_TO_ANSWER) -> G
                 f"workers must survive a run, got {error.allowed_failures + 1} that died of the same one: give them "
                 "more memory; what was finished is kept"
             ) from None
+        finally:
+            look.cancel()
+            look.join(seconds)
 
 
 async def _identity(address: str) -> None:

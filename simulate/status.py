@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from fgrpo.simulate.config import RunConfig, UpdateConfig
 from fgrpo.simulate.store import RUNS, load_plan, read_run
+from fgrpo.simulate.summary import counted
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -58,9 +59,11 @@ class SweepStatus:
 
     def __str__(self) -> str:
         """Some lines for a reader."""
-        lines = [f"{self.folder}: {self.finished} of {self.asked} runs finished, {len(self.missing)} missing"]
+        lines = [
+            f"{self.folder}: {self.finished} of {counted(self.asked, 'run')} finished, {len(self.missing)} missing"
+        ]
         if self.other_runs:
-            lines.append(f"{self.other_runs} stored runs belong to other sweeps")
+            lines.append(f"stored runs that belong to other sweeps: {self.other_runs}")
         for name in ("engines", "devices", "versions"):
             counts = getattr(self, name)
             if counts:

@@ -39,8 +39,8 @@ class ResultsFolder:
 
     Raises:
         ValueError: If it is no path; on entry, if the path is a file, cannot be written to, is being written by another
-            process, has files of other things and no sweep, or holds runs of another configuration schema or another minor version of fgrpo; if a folder bears
-            the name of its table or plan.
+            process, has files of other things and no sweep, or holds runs of another configuration schema or another
+            minor version of fgrpo; if a folder bears the name of its table or plan.
     """
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:

@@ -121,6 +121,12 @@ def split_by_length(results: "pd.DataFrame") -> tuple["pd.DataFrame", "pd.DataFr
     )
 
 
+def counted(count: int, thing: str) -> str:
+    """A number of things in words: '1 run', '2 runs'."""
+    plural = "es" if thing.endswith("s") else "s"
+    return f"{count} {thing}" if count == 1 else f"{count} {thing}{plural}"
+
+
 def final_rows(runs: "pd.DataFrame") -> "pd.DataFrame":
     """The last step of each run.
 

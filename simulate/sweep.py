@@ -14,6 +14,7 @@ from fgrpo.simulate.engines import ENGINES
 from fgrpo.simulate.grid import sweep_grid
 from fgrpo.simulate.progress import progress_bar
 from fgrpo.simulate.store import ResultsFolder
+from fgrpo.simulate.summary import counted
 from fgrpo.theory._validation import shown
 
 if TYPE_CHECKING:
@@ -79,9 +80,9 @@ class SweepPlan:
     def __str__(self) -> str:
         """Some lines for a reader."""
         engines = "; ".join(f"{runs} with engine {name}" for name, runs in self.engines.items())
-        lines = [f"{self.runs} runs, {self.finished} finished, {self.runs - self.finished} to compute"]
+        lines = [f"{counted(self.runs, 'run')}, {self.finished} finished, {self.runs - self.finished} to compute"]
         if engines:
-            lines.append(f"{engines}; on {self.processes} processes" if self.processes else engines)
+            lines.append(f"{engines}; on {counted(self.processes, 'process')}" if self.processes else engines)
             each, together = (f"{needed / 1e6:.3g} MB" for needed in (self.bytes_each, self.bytes_needed))
             lines.append(f"memory at most about {each} each, {together} together, beside the program itself")
         return "\n".join(lines)

@@ -19,7 +19,7 @@ class PromptRisk:
         regime: 'inactive', 'miss-prone' or 'covered', as `tail_miss_regime` at the advice's level.
         active_probability: Pr(A_N).
         tail_miss_probability: Pr(B_tau).
-        peak_group_size: N of the most tail misses a step; inf at tau = 0 < mu < 1, nan where no N has a tail miss.
+        peak_group_size: N of the largest Pr(B_tau); inf at tau = 0 < mu < 1, nan where no N has a tail miss.
         peak_probability: Pr(B_tau) there; 1 at tau = 0 < mu < 1 (the limit), 0 where no N has a tail miss.
         coverage_group_size: Smallest N from which on Pr(B_tau) stays at or below the level; may be inf.
         risky_from: First N with Pr(B_tau) >= level; nan if there is none.

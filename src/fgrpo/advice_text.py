@@ -3,6 +3,7 @@
 from math import isfinite, isinf, isnan
 
 from fgrpo.advice_model import Advice, Focal, PromptRisk, PromptsRisk
+from fgrpo.simulate.summary import counted
 from fgrpo.words import name, percent, short, table, words
 
 _MEANING = {
@@ -84,8 +85,8 @@ def _over_group_sizes(risk: PromptRisk, level: float) -> list[str]:
 def _prompts(risk: PromptsRisk, n: int, level: float) -> list[str]:
     return [
         words(
-            f"{risk.prompts} prompts with {risk.samples} samples, rare fraction {short(risk.rare_fraction)}, groups "
-            f"of N = {n} independent rollouts. The rare fraction is your assumption: counts do not show which correct "
+            f"{counted(risk.prompts, 'prompt')} with {counted(risk.samples, 'sample')}, rare fraction "
+            f"{short(risk.rare_fraction)}, groups of N = {n} independent rollouts. The rare fraction is your assumption: counts do not show which correct "
             "answers are rare."
         ),
         "",
@@ -126,12 +127,12 @@ def _prompts(risk: PromptsRisk, n: int, level: float) -> list[str]:
 
 def _budget(advice: Advice, rollouts: int) -> list[str]:
     n = advice.group_size
-    like = "prompts like this one" if advice.prompts is None else "prompts of the file"
+    like = "like this one" if advice.prompts is None else "of the file"
     lines = [
         "",
-        f"Budget: {rollouts} rollouts a step are {rollouts // n} {like} at N = {n}",
+        f"Budget: R = {rollouts} rollouts per step are {counted(rollouts // n, 'prompt')} {like} at N = {n}",
         *table(
-            ("N", "prompts a step", "Pr(active)", "Pr(tail miss)", "tail misses a step", "per rollout"),
+            ("N", "prompts", "Pr(active)", "Pr(tail miss) per group", "tail misses per step of R", "per rollout"),
             (
                 (
                     str(row.group_size),
@@ -152,8 +153,10 @@ def _budget(advice: Advice, rollouts: int) -> list[str]:
         ),
     ]
     if advice.prompts is not None:
-        steps = advice.prompts.prompts * n / rollouts
-        lines.append(f"  One pass over the {advice.prompts.prompts} prompts takes {short(steps)} steps.")
+        prompts = advice.prompts.prompts
+        steps = prompts * n / rollouts
+        taken = "1 step" if steps == 1 else f"{short(steps)} steps"
+        lines.append(f"  One pass over the {counted(prompts, 'prompt')} takes {taken}.")
     return lines
 
 

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 from typer.exceptions import TyperException
@@ -58,6 +59,6 @@ def misuse(error: TyperException, arguments: Sequence[str]) -> str:
 
 def _value_of(option: str, arguments: Sequence[str]) -> str:
     """The value of an option as it was typed, the last one if there are several."""
-    values = [value for word, value in zip(arguments, arguments[1:], strict=False) if word == option]
+    values = [value for word, value in pairwise(arguments) if word == option]
     values += [word.partition("=")[2] for word in arguments if word.startswith(f"{option}=")]
     return values[-1] if values else ""

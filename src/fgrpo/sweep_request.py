@@ -1,13 +1,15 @@
 """What `fgrpo sweep run` was asked for: options, and a file behind them."""
 
 import os
-from collections.abc import Mapping, Sequence
+import sys
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fgrpo.simulate import RunConfig, sweep_grid
 from fgrpo.simulate.grid import listed_values, read_grid
+from fgrpo.simulate.summary import counted
 from fgrpo.theory._validation import shown
 
 if TYPE_CHECKING:
@@ -50,6 +52,18 @@ class SweepRequest:
         if self.device is not None:
             other |= runs["device"].str.split(r"[: ]", regex=True).str[0] != self.device.partition(":")[0]
         return int(other.sum())
+
+
+def warn_of_no_gradient(configs: Iterable[RunConfig]) -> None:
+    """One line on stderr if there are runs whose groups are of one rollout, of which every advantage is 0."""
+    runs = list(configs)
+    single = [run for run in runs if run.group_size == 1 and run.update.surrogate != "linear_distinct"]
+    if single:
+        print(
+            f"fgrpo: warning: N = 1 in {len(single)} of {counted(len(runs), 'run')}: a group of one rollout has "
+            "advantage 0 and so never a gradient, from N = 2 on there is one",
+            file=sys.stderr,
+        )
 
 
 def sweep_request(

@@ -43,9 +43,9 @@ def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
 
 
 def plain(value: Any) -> Any:
-    """Nested dicts and tuples as dicts and lists for JSON: None for numbers that are infinite or undefined."""
+    """Nested dicts, tuples and lists as dicts and lists for JSON: None for numbers that are infinite or undefined."""
     if isinstance(value, Mapping):
         return {key: plain(item) for key, item in value.items()}
-    if isinstance(value, tuple):
+    if isinstance(value, tuple | list):
         return [plain(item) for item in value]
     return None if isinstance(value, float) and not isfinite(value) else value

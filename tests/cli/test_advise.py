@@ -376,32 +376,32 @@ MU, TAU = ["--success-rate", "0.3"], ["--rare-mass", "0.03"]
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ([], "success_rate or counts must be given, got neither"),
-        (["--rare-fraction", "0.1"], "success_rate or counts must be given, got neither"),
-        (TAU, "rare_mass must come with success_rate, got rare_mass 0.03 without it"),
-        (MU, "must be assumed, got no mass or fraction: pass success_rate with rare_mass"),
-        ([*MU, *TAU, "--rare-fraction", "0.1"], "rare_mass and rare_fraction must not come together"),
-        ([*MU, *TAU, "--counts", "FILE"], "success_rate and counts must not come together, got both"),
+        ([], "--success-rate or counts must be given, got neither"),
+        (["--rare-fraction", "0.1"], "--success-rate or counts must be given, got neither"),
+        (TAU, "--rare-mass must come with --success-rate, got --rare-mass 0.03 without it"),
+        (MU, "must be assumed, got no mass or fraction: pass --success-rate with rare_mass"),
+        ([*MU, *TAU, "--rare-fraction", "0.1"], "--rare-mass and --rare-fraction must not come together"),
+        ([*MU, *TAU, "--counts", "FILE"], "--success-rate and counts must not come together, got both"),
         (["--counts", "FILE"], "must be assumed, got no mass or fraction"),
-        (["--counts", "FILE", *TAU], "rare_mass must come with success_rate"),
-        (["--counts", "FILE", "--rare-fraction", "2"], "rare_fraction must be between 0 and 1, got 2.0"),
+        (["--counts", "FILE", *TAU], "--rare-mass must come with success_rate"),
+        (["--counts", "FILE", "--rare-fraction", "2"], "--rare-fraction must be between 0 and 1, got 2"),
         (["--counts", "absent.csv", "--rare-fraction", "0.1"], "counts file must exist, got 'absent.csv'"),
         (["--counts", "COLUMN", "--rare-fraction", "0.1"], "correct must be a column"),
-        (["--success-rate", "1.5", *TAU], "success_rate must be between 0 and 1, got 1.5"),
-        ([*MU, "--rare-mass", "0.4"], "rare_mass must be at most success_rate, got 0.4 > 0.3"),
-        ([*MU, "--rare-fraction", "-1"], "rare_fraction must be between 0 and 1, got -1.0"),
-        ([*MU, *TAU, "--group-size", "0"], "group_size must be a whole number of at least 1, got 0.0"),
-        ([*MU, *TAU, "--group-size", "-3"], "group_size must be a whole number of at least 1, got -3.0"),
+        (["--success-rate", "1.5", *TAU], "--success-rate must be between 0 and 1, got 1.5"),
+        ([*MU, "--rare-mass", "0.4"], "--rare-mass must be at most --success-rate, got 0.4 > 0.3"),
+        ([*MU, "--rare-fraction", "-1"], "--rare-fraction must be between 0 and 1, got -1"),
+        ([*MU, *TAU, "--group-size", "0"], "--group-size must be a whole number of at least 1, got 0"),
+        ([*MU, *TAU, "--group-size", "-3"], "--group-size must be a whole number of at least 1, got -3"),
         ([*MU, *TAU, "--group-size", "2.5"], "--group-size"),
-        ([*MU, *TAU, "--gamma", "-1"], "gamma must be finite and at least 0, got -1.0"),
+        ([*MU, *TAU, "--gamma", "-1"], "gamma must be finite and at least 0, got -1"),
         ([*MU, *TAU, "--gamma", "nan"], "gamma must be finite and at least 0, got nan"),
-        ([*MU, *TAU, "--level", "1"], "level must be strictly between 0 and 1, got 1.0"),
-        ([*MU, *TAU, "--rollouts-per-step", "0"], "rollouts_per_step must be a whole number of at least 1"),
+        ([*MU, *TAU, "--level", "1"], "level must be strictly between 0 and 1, got 1"),
+        ([*MU, *TAU, "--rollouts-per-step", "0"], "--rollouts-per-step must be a whole number of at least 1"),
         (
             [*MU, *TAU, "--rollouts-per-step", "100"],
-            "multiple of group_size 8, got 100: the nearest that fit: 96 or 104",
+            "multiple of --group-size 8, got 100: the nearest that fit: 96 or 104",
         ),
-        ([*MU, *TAU, "--rollouts-per-step", "3"], "multiple of group_size 8, got 3: the nearest that fit: 8\n"),
+        ([*MU, *TAU, "--rollouts-per-step", "3"], "multiple of --group-size 8, got 3: the nearest that fit: 8\n"),
     ],
 )
 def test_bad_input_is_one_line(
@@ -421,7 +421,7 @@ def test_bad_input_is_one_line(
 def test_bad_input_from_python() -> None:
     with pytest.raises(ValueError, match=r"must have the column 'prompt', got \['samples', 'correct'\]"):
         advise(counts=COUNTS.drop(columns="prompt"), rare_fraction=0.1)
-    with pytest.raises(ValueError, match=r"correct must be at most samples, got 9\.0 > 8\.0"):
+    with pytest.raises(ValueError, match=r"correct must be at most samples, got 9 > 8"):
         advise(counts=COUNTS.assign(correct=9), rare_fraction=0.1)
     with pytest.raises(ValueError, match=r"must be single numbers, got shapes \(2,\) and \(\)"):
         advise(success_rate=[0.3, 0.4], rare_mass=0.1)  # type: ignore[arg-type]

@@ -32,7 +32,7 @@ def test_tail_miss_table(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["tail-miss", "--success-rate", "0.5", "--rare-mass", "0.25", "--group-size", "0,1,2"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert [line.split() for line in lines[1:4]] == [["0", "0", "0"], ["1", "0", "0"], ["2", "0.5", "0.25"]]
-    assert lines[4] == "most tail misses per step at N = 3"
+    assert lines[4] == "Pr(tail miss) of a group is highest at N = 3"
 
 
 def test_tail_miss_json(capsys: pytest.CaptureFixture[str]) -> None:
@@ -51,13 +51,21 @@ def test_tail_miss_without_a_peak(capsys: pytest.CaptureFixture[str], tau: str, 
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["nothing"], "No such command"),
-        (["tail-miss"], "--success-rate"),
-        (["tail-miss", "--success-rate", "2", "--rare-mass", "0"], "success_rate must be between 0 and 1, got 2.0"),
-        (["tail-miss", "--success-rate", "nan", "--rare-mass", "0"], "success_rate must be between 0 and 1, got nan"),
-        (["tail-miss", "--success-rate", ".1", "--rare-mass", ".2"], "rare_mass must be at most success_rate"),
+        (["nothing"], "No such command 'nothing': try `fgrpo --help`"),
+        (["sweep", "nothing"], "try `fgrpo sweep --help`"),
+        (["doctor", "now"], "try `fgrpo doctor --help`"),
+        (
+            ["tail-miss", "--success-rate", "0,3", "--rare-mass", "0"],
+            "--success-rate must be a number, got '0,3': write a decimal point, 0.3",
+        ),
+        (["advise", "--group-size=x"], "--group-size must be a whole number, got 'x': try `fgrpo advise --help`"),
+        (["tail-miss", "--success-rate", ".1", "--rare-mass", "0", "--group-size", "2,", "8"], "--group-size 2,8"),
+        (["tail-miss"], "Missing option '--success-rate': try `fgrpo tail-miss --help`"),
+        (["tail-miss", "--success-rate", "2", "--rare-mass", "0"], "--success-rate must be between 0 and 1, got 2"),
+        (["tail-miss", "--success-rate", "nan", "--rare-mass", "0"], "--success-rate must be between 0 and 1, got nan"),
+        (["tail-miss", "--success-rate", ".1", "--rare-mass", ".2"], "--rare-mass must be at most --success-rate"),
         (["tail-miss", "--success-rate", ".1", "--rare-mass", ".1", "--group-size", "2,x"], "--group-size must be"),
-        (["tail-miss", "--success-rate", ".1", "--rare-mass", ".1", "--group-size", "-2"], "group_size must be 0 or"),
+        (["tail-miss", "--success-rate", ".1", "--rare-mass", ".1", "--group-size", "-2"], "--group-size must be 0 or"),
         (["figure", "7"], "not one of"),
         (["reproduce", "--workers", "0"], "workers must be"),
     ],
@@ -126,7 +134,7 @@ def test_interruption_is_one_line(capsys: pytest.CaptureFixture[str], monkeypatc
 @pytest.mark.parametrize("command", ["advise", "tail-miss"])
 def test_a_group_size_of_400_digits_is_quoted_short(capsys: pytest.CaptureFixture[str], command: str) -> None:
     message = fails(capsys, command, "--success-rate", ".3", "--rare-mass", ".03", "--group-size", "9" * 400)
-    assert "group_size must be within float64, got " in message
+    assert "--group-size must be within float64, got " in message
     assert len(message) < 150
 
 
@@ -135,7 +143,7 @@ def test_groups_too_large_to_average_over(capsys: pytest.CaptureFixture[str], tm
     one = ("--success-rate", ".3", "--rare-mass", ".03", "--gamma", ".5")
     many = ("--counts", str(tmp_path / "counts.csv"), "--rare-fraction", ".1")
     for prompts in (one, many):
-        assert "group_size must be at most 1e+0" in fails(capsys, "advise", *prompts, "--group-size", str(10**12))
+        assert "--group-size must be at most 1e+0" in fails(capsys, "advise", *prompts, "--group-size", str(10**12))
 
 
 @pytest.mark.parametrize("sizes", ["8", ",".join(map(str, range(2, 20_002)))])

@@ -92,11 +92,11 @@ out: {tmp_path / "from_file"}
     )
     assert load_plan(tmp_path / "from_file") == whole
     assert set(load_results(tmp_path / "from_file")["engine"]) == {"reference"}
-    options = ["--group-size", "4", "--seed", "1", "--learning-rate", "0.1", "--engine", "sparse", "--out", tmp_path]
-    assert sweep(capsys, "run", "--config", file, *options, "--quiet")[0] == 0
-    [only] = load_plan(tmp_path)
+    options = ["--group-size", "4", "--seed", "1", "--learning-rate", "0.1", "--engine", "sparse"]
+    assert sweep(capsys, "run", "--config", file, *options, "--out", tmp_path / "out", "--quiet")[0] == 0
+    [only] = load_plan(tmp_path / "out")
     assert (only.group_size, only.seed, only.update.learning_rate, only.steps) == (4, 1, 0.1, 10)
-    assert set(load_results(tmp_path)["engine"]) == {"sparse"}
+    assert set(load_results(tmp_path / "out")["engine"]) == {"sparse"}
 
 
 def test_a_dry_run_counts_and_computes_nothing(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
@@ -133,7 +133,7 @@ def test_another_engines_runs_are_reused_and_said(capsys: pytest.CaptureFixture[
     assert sweep(capsys, *grid, "--device", "cpu") == (0, "", "")
     code, _, err = sweep(capsys, *grid, "--group-size", "2,8,4", "--engine", "sparse")
     assert code == 0
-    assert err == "fgrpo: 2 runs were stored before, computed otherwise: --overwrite computes them again\n"
+    assert err == "fgrpo: stored before, computed otherwise: 2 runs; --overwrite computes them again\n"
     assert sweep(capsys, *grid, "--engine", "sparse", "--overwrite") == (0, "", "")
     assert set(load_results(tmp_path)["engine"]) == {"sparse"}
 
@@ -141,11 +141,11 @@ def test_another_engines_runs_are_reused_and_said(capsys: pytest.CaptureFixture[
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ([], "group_size must be given, got none"),
-        (["--group-size", "2,x"], "group_size must be a whole number between 1 and 2147483647, got 'x'"),
-        (["--group-size", "2147483648"], "group_size must be a whole number between 1 and 2147483647"),
+        ([], "--group-size must be given, got none"),
+        (["--group-size", "2,x"], "--group-size must be a whole number between 1 and 2147483647, got 'x'"),
+        (["--group-size", "2147483648"], "--group-size must be a whole number between 1 and 2147483647"),
         (["--group-size", "2,,8"], "--group-size must be values separated by commas, got '2,,8'"),
-        (["--group-size", ""], "group_size must be one value or a list of them, got none"),
+        (["--group-size", ""], "--group-size must be one value or a list of them, got none"),
         (["--group-size", "2", "--seeds", "2", "--seed", "1"], "seeds must be given as a count or as themselves"),
         (["--group-size", "2", "--seeds", "0"], "seeds must be a whole number between 1 and"),
         (["--group-size", "2", "--set", "epz=1"], "did you mean 'eps'"),
@@ -158,7 +158,12 @@ def test_another_engines_runs_are_reused_and_said(capsys: pytest.CaptureFixture[
         (["--group-size", "2", "--scheduler", "nowhere"], "the scheduler must answer within 5 seconds, got 'nowhere'"),
         (["--group-size", "2", "--actions", "1000000000", "--engine", "reference"], "a run must fit in memory"),
         (["--config", "none.yaml"], "a file must exist, got none.yaml, which does not: check the path"),
-        (["--group-sise", "2"], "No such option"),
+        (["--group-sise", "2"], "No such option: --group-sise"),
+        (["--group-sise", "2"], "try `fgrpo sweep run --help`"),
+        (["--group-size", "2", "8", "32"], "lists are separated by commas without spaces, such as --group-size 2,8,32"),
+        (["--group-size", "2", "--gamma", "nan"], "--gamma must be one real number, got 'nan': pass a focal exponent"),
+        (["--group-size", "2", "--optimizer", "lion"], "got 'lion': pass one of them"),
+        (["--group-size", "2", "--optimizer", "Adam"], "did you mean 'adam'?"),
     ],
 )
 def test_bad_input_is_one_line(
@@ -181,7 +186,7 @@ def test_bad_input_is_one_line(
 def test_a_bad_file_is_one_line(capsys: pytest.CaptureFixture[str], tmp_path: Path, line: str, words: str) -> None:
     file = tmp_path / "sweep.yaml"
     file.write_text(f"group_size: 2\nactions: 128\ncorrect: 10\n{line}\n")
-    out = [] if line.startswith("out") else ["--out", tmp_path]
+    out = [] if line.startswith("out") else ["--out", tmp_path / "out"]
     assert words in fails(capsys, "run", "--config", file, *out)
 
 

@@ -94,7 +94,7 @@ def test_a_page_beside_the_text(rollouts: Path, tmp_path: Path, capsys: pytest.C
         ([], "Missing argument 'PATH'"),
         (["nowhere"], "the path must exist, got 'nowhere'"),
         (["RUN", "--rare-fraction", "a"], "--rare-fraction must be numbers separated by commas"),
-        (["RUN", "--rare-fraction", "2"], "rare_fraction must be between 0 and 1, got 2.0"),
+        (["RUN", "--rare-fraction", "2"], "--rare-fraction must be between 0 and 1, got 2"),
         (["RUN", "--html", "run.jsonl"], "--html must name a file that ends in .html, got run.jsonl"),
         (["RUN", "--html", "no/such/folder/a.html"], "cannot write a.html into no/such/folder"),
         (["RUN", "--success-column", "rewrd"], "did you mean 'reward'?"),

@@ -142,7 +142,7 @@ def test_a_run_without_an_active_group(tmp_path: Path) -> None:
     ("options", "words"),
     [
         ({"rare_fractions": [1.5]}, "rare_fraction must be between 0 and 1, got 1.5"),
-        ({"gammas": [-1.0]}, "gamma must be finite and at least 0, got -1.0"),
+        ({"gammas": [-1.0]}, "gamma must be finite and at least 0, got -1"),
         ({"level": 0.0}, "level must be strictly between 0 and 1"),
         ({"windows": 0}, "windows must be a whole number of at least 1"),
         ({"answer": "box"}, "answer must be one of auto, boxed, text, got 'box'"),

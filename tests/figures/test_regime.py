@@ -268,13 +268,13 @@ def test_draws_on_given_axes_and_asks_for_its_rows(swept, plot):
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"group_size": 0}, "group_size must be a whole number of at least 1, got 0.0: pass the number of rollouts"),
+        ({"group_size": 0}, "group_size must be a whole number of at least 1, got 0: pass the number of rollouts"),
         ({"group_size": 2.5}, "group_size must be a whole number"),
         ({"group_size": [2, 4]}, "group_size must be one number, got an array"),
-        ({"level": 0.0}, "level must be strictly between 0 and 1, got 0.0"),
-        ({"level": 1.0}, "level must be strictly between 0 and 1, got 1.0"),
-        ({"rare_fraction": 0.0}, "rare_fraction must be strictly between 0 and 1, got 0.0: pass the assumed tau / mu"),
-        ({"rare_fraction": 1.0}, "rare_fraction must be strictly between 0 and 1, got 1.0"),
+        ({"level": 0.0}, "level must be strictly between 0 and 1, got 0"),
+        ({"level": 1.0}, "level must be strictly between 0 and 1, got 1"),
+        ({"rare_fraction": 0.0}, "rare_fraction must be strictly between 0 and 1, got 0: pass the assumed tau / mu"),
+        ({"rare_fraction": 1.0}, "rare_fraction must be strictly between 0 and 1, got 1"),
         ({"rare_fraction": float("nan")}, "rare_fraction must be between 0 and 1, got nan"),
         ({"counts": DataFrame({"samples": [8]})}, "counts must have the column 'correct', got"),
         ({"counts": DataFrame({"samples": [8], "correct": [9]})}, "correct must be at most samples"),

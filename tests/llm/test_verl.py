@@ -116,7 +116,7 @@ def test_corners() -> None:
     [
         ({}, "focal_gamma must be given, got none: add +algorithm.focal_gamma=0.5 to verl's command line"),
         ({"gamma": 1.0}, "focal_gamma must be given, got none: "),
-        ({"focal_gamma": -1.0}, "focal_gamma must be finite and at least 0, got -1.0: "),
+        ({"focal_gamma": -1.0}, "focal_gamma must be finite and at least 0, got -1: "),
         ({"focal_gamma": math.nan}, "focal_gamma must be finite and at least 0, got nan: "),
         ({"focal_gamma": [0.5, 1.0]}, "focal_gamma must be one number, got an array of shape (2,): "),
         ({"focal_gamma": "half"}, "focal_gamma must be a real number"),

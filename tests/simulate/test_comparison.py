@@ -128,7 +128,7 @@ def test_arms_are_baseline_weights_and_controls_of_the_same_step_size() -> None:
 
 @pytest.mark.parametrize("gammas", [(), (0.0, 1.0), (-1.0,), (math.nan,)])
 def test_arms_without_a_weight_are_refused(gammas: tuple[float, ...]) -> None:
-    with pytest.raises(ValueError, match="gammas must be at least one focal exponent above 0"):
+    with pytest.raises(ValueError, match="gamma must be at least one focal exponent above 0"):
         comparison_arms(group_sizes=(2,), gammas=gammas)
 
 
@@ -195,7 +195,7 @@ def test_arms_can_be_compared_to_another_than_the_baseline() -> None:
     table = compare_arms(results, turned, levels={"correct_mass": (0.7,)})
     assert select(table, "correct_mass", 0.7, BASELINE)["gain"] == pytest.approx(-0.25 * 0.4)
     assert math.isnan(select(table, "correct_mass", 0.7, FOCAL)["gain"])
-    with pytest.raises(ValueError, match="arm must be one of 'baseline', 'focal 1', got 'focal 2': did you mean"):
+    with pytest.raises(ValueError, match="against must be one of 'baseline', 'focal 1', got 'focal 2': did you mean"):
         against(arms, "focal 2")
 
 

@@ -211,12 +211,12 @@ def test_intervals_hold_the_estimate_and_grow_with_the_level(counts: list[int], 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ((3, 5, 1), "correct must be at most samples, got 5.0 > 3.0: "),
-        ((0, 0, 1), "samples must be a whole number of at least 1, got 0.0: "),
-        ((8, 0, 9), "k must be at most samples, got 9.0 > 8.0: "),
-        ((8, 8, 9), "k must be at most samples, got 9.0 > 8.0: "),
-        ((8, 0, 0), "k must be a whole number of at least 1, got 0.0: "),
-        ((8, -1, 1), "correct must be a whole number of at least 0, got -1.0: "),
+        ((3, 5, 1), "correct must be at most samples, got 5 > 3: "),
+        ((0, 0, 1), "samples must be a whole number of at least 1, got 0: "),
+        ((8, 0, 9), "k must be at most samples, got 9 > 8: "),
+        ((8, 8, 9), "k must be at most samples, got 9 > 8: "),
+        ((8, 0, 0), "k must be a whole number of at least 1, got 0: "),
+        ((8, -1, 1), "correct must be a whole number of at least 0, got -1: "),
         ((8, 2.5, 1), "correct must be a whole number of at least 0, got 2.5: "),
         ((8, 2, 1.5), "k must be a whole number of at least 1, got 1.5: "),
         ((np.nan, 0, 1), "samples must be a whole number of at least 1, got nan: "),
@@ -235,17 +235,17 @@ def test_invalid_counts(arguments: tuple[Any, Any, Any], message: str) -> None:
 
 
 def test_invalid_settings() -> None:
-    with pytest.raises(ValueError, match=r"^2 k must be at most samples, got 10.0 > 8.0: "):
+    with pytest.raises(ValueError, match=r"^2 k must be at most samples, got 10 > 8: "):
         estimate_pass_at_k_variance(8, 3, 5)
-    with pytest.raises(ValueError, match=r"^2 k must be at most samples, got 10.0 > 8.0: "):
+    with pytest.raises(ValueError, match=r"^2 k must be at most samples, got 10 > 8: "):
         pass_at_k_interval(8, [3, 4], 5, method="within_problems")
     with pytest.raises(ValueError, match=r"^success_rate must be between 0 and 1, got 1.5: "):
         pass_at_k_variance(1.5, 8, 2)
-    with pytest.raises(ValueError, match=r"^k must be at most samples, got 9.0 > 8.0: "):
+    with pytest.raises(ValueError, match=r"^k must be at most samples, got 9 > 8: "):
         pass_at_k_variance(0.5, 8, 9)
     with pytest.raises(ValueError, match=r"^method must be one of within_problems, .*, got 'wilson': "):
         pass_at_k_interval(8, [3, 4], 1, method="wilson")  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match=r"^level must be strictly between 0 and 1, got 1.0: "):
+    with pytest.raises(ValueError, match=r"^level must be strictly between 0 and 1, got 1: "):
         pass_at_k_interval(8, [3, 4], 1, level=1.0, method="over_problems")
     with pytest.raises(ValueError, match=r"^single_problem needs the counts of one problem, got 2: "):
         pass_at_k_interval(8, [3, 4], 1, method="single_problem")

@@ -95,10 +95,10 @@ def test_shapes() -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (([-1.0], [1.0]), "nll_before must be finite and at least 0, got -1.0: "),
+        (([-1.0], [1.0]), "nll_before must be finite and at least 0, got -1: "),
         (([1.0], [np.nan]), "nll_after must be finite and at least 0, got nan: "),
         (([1.0], [np.inf]), "nll_after must be finite and at least 0, got inf: "),
-        (([1.0], [1.0], [0]), "lengths must be a whole number of at least 1, got 0.0: "),
+        (([1.0], [1.0], [0]), "lengths must be a whole number of at least 1, got 0: "),
         (([1.0], [1.0], [2.5]), "lengths must be a whole number of at least 1, got 2.5: "),
         (
             ([1.0, 2.0], [1.0, 2.0, 3.0]),

@@ -49,6 +49,7 @@ def compare(
     from fgrpo.simulate.comparison import against as arms_against
     from fgrpo.simulate.comparison import comparison_arms, comparison_text
     from fgrpo.studies import compare as run
+    from fgrpo.sweep_request import warn_of_no_gradient
 
     changes = {} if learning_rate is None else {"learning_rate": learning_rate}
     arms = comparison_arms(
@@ -61,7 +62,9 @@ def compare(
         record_every=record_every,
         **changes,
     )
-    table, written = run(arms_against(arms, against), out, workers=workers, progress=not quiet)
+    arms = arms_against(arms, against)
+    warn_of_no_gradient(run for arm in arms for run in arm.runs)
+    table, written = run(arms, out, workers=workers, progress=not quiet)
     _show(table, comparison_text, written, as_json=as_json, quiet=quiet)
 
 
@@ -89,6 +92,7 @@ def readings(
     """
     from fgrpo.simulate.readings import READINGS, readings_sweep, readings_text
     from fgrpo.studies import readings as run
+    from fgrpo.sweep_request import warn_of_no_gradient
 
     plan = readings_sweep(
         READINGS if reading is None else reading.split(";"),
@@ -98,6 +102,7 @@ def readings(
         actions=actions,
         correct=correct,
     )
+    warn_of_no_gradient(run for runs in plan.values() for run in runs)
     table, written = run(plan, out, workers=workers, progress=not quiet)
     _show(table, readings_text, written, as_json=as_json, quiet=quiet)
 

@@ -11,7 +11,11 @@ import typer
 
 from fgrpo.commands.options import Json, Out, Quiet, Workers
 
-app = typer.Typer(help="Sweeps of the simulator: run them, see how far they are.", rich_markup_mode=None)
+app = typer.Typer(
+    help="Sweeps of the simulator: run them, see how far they are, draw conclusions. "
+    "Example: fgrpo sweep run --group-size 2,8,32 --gamma 0,1 --seeds 4 --out results/small",
+    rich_markup_mode=None,
+)
 
 
 @app.callback(invoke_without_command=True)
@@ -76,8 +80,10 @@ def run(
     """
     from fgrpo.simulate.scheduler import scheduler_executor
     from fgrpo.simulate.status import sweep_status
+    from fgrpo.simulate.summary import counted
     from fgrpo.simulate.sweep import plan_sweep, run_sweep
-    from fgrpo.sweep_request import sweep_request
+    from fgrpo.sweep_request import sweep_request, warn_of_no_gradient
+    from fgrpo.words import plain
 
     lists = {
         "--preset": preset,
@@ -98,23 +104,28 @@ def run(
     }
     settings = {"engine": engine, "device": device, "out": out, "workers": workers, "scheduler": scheduler}
     request = sweep_request(lists, fields or [], seeds, settings, config)
+    warn_of_no_gradient(request.configs)
     how: dict[str, Any] = {name: getattr(request, name) for name in ("engine", "device", "workers")}
     how["overwrite"] = overwrite
     if dry_run:
         plan = plan_sweep(request.configs, request.out, **how)
         print(json.dumps(asdict(plan), indent=2) if as_json else plan)
         return
-    with scheduler_executor(request.scheduler) if request.scheduler else nullcontext() as executor:
+    with scheduler_executor(request.scheduler, tell=_tell) if request.scheduler else nullcontext() as executor:
         table = run_sweep(request.configs, request.out, **how, executor=executor, progress=not quiet)
     if others := request.computed_otherwise(table):
         print(
-            f"fgrpo: {others} runs were stored before, computed otherwise: --overwrite computes them again",
+            f"fgrpo: stored before, computed otherwise: {counted(others, 'run')}; --overwrite computes them again",
             file=sys.stderr,
         )
     if as_json:
-        print(json.dumps(sweep_status(request.out).to_dict(), indent=2))
+        print(json.dumps(plain(sweep_status(request.out).to_dict()), indent=2, allow_nan=False))
     elif not quiet:
         print(sweep_status(request.out))
+
+
+def _tell(text: str) -> None:
+    print(f"fgrpo: {text}", file=sys.stderr, flush=True)
 
 
 @app.command()
@@ -128,6 +139,7 @@ def status(
     M_ret (retained_mass) and Q_pos (correct_mass) are means over seeds. Example: fgrpo sweep status results/small
     """
     from fgrpo.simulate.status import sweep_status
+    from fgrpo.words import plain
 
     found = sweep_status(folder or out)
-    print(json.dumps(found.to_dict(), indent=2, allow_nan=False) if as_json else found)
+    print(json.dumps(plain(found.to_dict()), indent=2, allow_nan=False) if as_json else found)

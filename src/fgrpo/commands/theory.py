@@ -47,7 +47,7 @@ def tail_miss(
     elif math.isinf(peak):
         print("a region of no mass is always missed: tail misses are the active groups and rise with N")
     else:
-        print(f"most tail misses per step at N = {peak:.0f}")
+        print(f"Pr(tail miss) of a group is highest at N = {peak:.0f}")
 
 
 def advise(
