@@ -86,8 +86,8 @@ def _prompts(risk: PromptsRisk, n: int, level: float) -> list[str]:
     return [
         words(
             f"{counted(risk.prompts, 'prompt')} with {counted(risk.samples, 'sample')}, rare fraction "
-            f"{short(risk.rare_fraction)}, groups of N = {n} independent rollouts. The rare fraction is your assumption: counts do not show which correct "
-            "answers are rare."
+            f"{short(risk.rare_fraction)}, groups of N = {n} independent rollouts. The rare fraction is your "
+            "assumption: counts do not show which correct answers are rare."
         ),
         "",
         words(

@@ -61,8 +61,17 @@ def _columns(found: Sequence[str]) -> dict[str, str]:
             columns[column] = present[0]
         elif column != "prompt" and found:
             listed = ", ".join(map(literal, found))
-            raise ValueError(f"{column} must be a column, got {listed}: name it {' or '.join(names)}")
+            raise ValueError(f"{column} must be a column, got {listed}: {_hint(found, names)}")
     return columns
+
+
+def _hint(found: Sequence[str], names: Sequence[str]) -> str:
+    """What most likely keeps a column from being found: another separator, capitals, or its name."""
+    if len(found) == 1 and (separator := re.search(r"[;\t|]", found[0])):
+        return f"separate the columns by commas, not by {literal(separator[0])}"
+    if capitalised := [name for name in found if name.strip().lower() in names]:
+        return f"write {literal(capitalised[0])} as {capitalised[0].strip().lower()}"
+    return f"name it {' or '.join(names)}"
 
 
 def _table(rows: Sequence[Row], columns: Mapping[str, str]) -> pd.DataFrame:

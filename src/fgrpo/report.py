@@ -1,14 +1,28 @@
 """report.md: the sentences of the paper about Figures 2, 4 and 5 beside what was measured."""
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from pandas import DataFrame
 
 from fgrpo.claims.evidence import DEFAULT_READING, OTHER_READINGS, Evidence, Runs, reading_words
 from fgrpo.claims.figures import FIGURE_CLAIMS
+from fgrpo.claims.model import Claim, Finding, Verdict
 from fgrpo.claims.text import ranges
-from fgrpo.simulate.summary import final_rows
+from fgrpo.simulate import PolicyConfig
+from fgrpo.simulate.summary import counted, final_rows
 from fgrpo.theory import tail_miss_probability
+
+_GLOSSARY = """\
+- **N**: group size, rollouts drawn for the prompt in a step. **gamma**: focal exponent; the advantages of a group are
+  multiplied by (1 - success rate)^gamma, and gamma 0 leaves them as they are.
+- **mu**: success rate, the probability that a rollout is correct. **tau**: rare mass, the probability of the
+  rare-correct region; here often that of one leaf, a single correct action.
+- **Active group**: some rollouts right and some wrong; others give no gradient. **Tail miss**, Pr(B): an active group
+  without a rollout in the rare region.
+- **Q_pos**: total probability of the correct actions. **M_ret**: retained mass, the share of each correct action's
+  initial probability that it still has, in sum; 1 if none has lost any. **Collapse zone**: the group sizes whose mean
+  final M_ret at gamma 0 is below 1/2."""
 
 
 def markdown_table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
@@ -25,16 +39,13 @@ def reproduction_report(evidence: Evidence) -> str:
         ["id", "place", "the paper says", "verdict"],
         [[claim.id, claim.place, claim.sentence, f"**{finding.words}**"] for claim, finding in findings],
     )
-    details = "\n".join(
-        f"- **{claim.id}** {claim.sentence} *Measured:* {finding.measured}."
-        + (f" *Sharpened:* {claim.sharpened}" if claim.sharpened else "")
-        for claim, finding in findings
-    )
+    details = "\n".join(_detail(claim, finding, evidence) for claim, finding in findings)
     return (
         "\n\n".join(
             [
                 "# Reproduction of Figures 2, 4 and 5",
                 _setting(evidence, runs),
+                _GLOSSARY,
                 "![Figure 4](figure_4.png)",
                 "## What the paper says of these figures, and what was measured",
                 "Figures are numbered as in version 1 of the paper (v2: Figure 3, 2 and 5). Sentences are shortened.",
@@ -58,16 +69,33 @@ def reproduction_report(evidence: Evidence) -> str:
     )
 
 
+def _detail(claim: Claim, finding: Finding, evidence: Evidence) -> str:
+    """A sentence's finding, and whether it comes from these runs: a reduced report speaks of both scales."""
+    without_runs = replace(evidence, results=evidence.results.iloc[:0])
+    of_runs = claim.judge(without_runs).verdict is Verdict.UNDETERMINED
+    text = f"- **{claim.id}** {claim.sentence} *{'Measured' if of_runs else 'Computed'}:* {finding.measured}."
+    if not claim.sharpened:
+        return text
+    elsewhere = of_runs and _reduced(evidence)
+    note = f" (runs that it names have {PolicyConfig().actions} actions, these do not)" if elsewhere else ""
+    return f"{text} *Sharpened{note}:* {claim.sharpened}"
+
+
+def _reduced(evidence: Evidence) -> bool:
+    return evidence.policy.actions != PolicyConfig().actions
+
+
 def _setting(evidence: Evidence, runs: Runs) -> str:
     policy = evidence.policy
     return (
         f"Default reading `{DEFAULT_READING}` ({reading_words(DEFAULT_READING)}); "
         f"{policy.actions} actions, {policy.correct} of them correct; {runs.steps} steps; "
         f"{len(runs.group_sizes)} group sizes from {runs.group_sizes[0]} to {runs.group_sizes[-1]}; "
-        f"{runs.rows['seed'].nunique()} seeds. "
+        f"{counted(runs.rows['seed'].nunique(), 'seed')}. "
         f"Computed by `fgrpo reproduce`, fgrpo {_distinct(evidence, 'fgrpo_version')}, "
         f"engine {_distinct(evidence, 'engine')}, numpy {_distinct(evidence, 'numpy_version')}."
-        + ("" if policy.actions == 128_000 else " **Reduced action space: numbers are not the paper's.**")
+        + (" **Reduced action space: what is measured is not the paper's.**" if _reduced(evidence) else "")
+        + " *Measured* is read from these runs; *computed* follows from closed forms at the paper's own numbers."
     )
 
 
@@ -101,8 +129,8 @@ def _values(final: DataFrame) -> list[str]:
 
 def _other_reading(evidence: Evidence, name: str) -> str:
     runs = evidence.runs(name)
-    seeds = runs.rows["seed"].nunique()
-    return f"`{name}` ({reading_words(name)}; {seeds} seeds):\n\n{_final_values(evidence, runs)}"
+    seeds = counted(runs.rows["seed"].nunique(), "seed")
+    return f"`{name}` ({reading_words(name)}; {seeds}):\n\n{_final_values(evidence, runs)}"
 
 
 def _long_runs(evidence: Evidence) -> str:

@@ -62,7 +62,7 @@ def test_longer_runs_are_told_whatever_they_say() -> None:
     ran_on = ". figure_matching run on to T = 4000 at N = 2 / 512 / 131072: "
     assert finding("E7").measured.endswith(f"{ran_on}yes, from 0.630 to between 0.640 (N = 2) and 0.995 (N = 512)")
     assert finding("E8").measured.endswith(
-        f"{ran_on}no, M_ret 0.010 at N = 2, at its lowest in between 0.010 (N = 512), 0.010 at N = 131072"
+        f"{ran_on}no, M_ret 0.010 at N = 2, at least 0.010 in between (N = 512), 0.010 at N = 131072"
     )
     assert finding("E9").measured.endswith(f"{ran_on}no, I at no N, II at N = 512 to 131072, III at no N")
     assert finding("E10").measured.endswith(f"{ran_on}no, lowest M_ret 0.010 at N = 131072")

@@ -72,7 +72,7 @@ def _retained_mass_is_not_monotone(evidence: Evidence, runs: Runs) -> Answer:
     middle = final.iloc[1:-1]
     met = final.iloc[0] >= RETAINED and final.iloc[-1] >= RETAINED and final.idxmin() in runs.collapsed
     return bool(met), (
-        f"M_ret {final.iloc[0]:.3f} at N = {final.index[0]}, at its lowest in between {middle.min():.3f} (N = {middle.idxmin()}), "
+        f"M_ret {final.iloc[0]:.3f} at N = {final.index[0]}, at least {middle.min():.3f} in between (N = {middle.idxmin()}), "
         f"{final.iloc[-1]:.3f} at N = {final.index[-1]}"
     )
 
