@@ -55,8 +55,8 @@ def _trajectories(runs: DataFrame, group_sizes: tuple[int, ...]) -> DataFrame:
             if (size, gamma) not in present:
                 available = ", ".join(str(value) for value in sorted(runs["group_size"].unique()))
                 raise ValueError(
-                    f"results must hold runs of {runs['steps'].iloc[0]} steps with group_size {size} and gamma "
-                    f"{gamma:g}, got none: run them, or pass group_sizes out of {available}"
+                    f"results must hold runs of {runs['steps'].iloc[0]} steps with N = {size} and gamma {gamma:g}, got "
+                    f"none, but N = {available}: run them, or choose among these from Python (figure_4_data)"
                 )
     recorded = chosen.groupby(["group_size", "gamma", "step"])["seed"].count()
     uneven = recorded.groupby(["group_size", "gamma"]).nunique() > 1

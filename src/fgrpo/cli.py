@@ -35,7 +35,7 @@ def _show_version(wanted: bool) -> None:
         raise typer.Exit
 
 
-@app.callback(invoke_without_command=True)
+@app.callback(invoke_without_command=True, epilog="Example: fgrpo tail-miss --success-rate 0.3 --rare-mass 0.03")
 def _root(
     context: typer.Context,
     version: Annotated[
@@ -63,10 +63,13 @@ for command in (
 app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})(train.train)
 for study in (studies.compare, studies.readings, studies.zone):
     sweep.app.command()(study)
-app.add_typer(sweep.app, name="sweep")
-app.add_typer(evaluate.app, name="evaluate")
-app.add_typer(rare.app, name="rare")
-app.add_typer(experiment.app, name="experiment")
+for group, name, example in (
+    (sweep.app, "sweep", "run --group-size 2,8,32 --gamma 0,1 --seeds 4 --out results/small"),
+    (evaluate.app, "evaluate", "table counts.csv --k 1,8"),
+    (rare.app, "rare", "score results/rare runs/grpo runs/focal --out results/rare"),
+    (experiment.app, "experiment", "tiny-world --seeds 2 --arms grpo_n8,focal_g1_n8 --steps 50"),
+):
+    app.add_typer(group, name=name, epilog=f"Example: fgrpo {name} {example}")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -175,7 +175,17 @@ def test_report_holds_every_sentence_and_value() -> None:
     assert "| 512 | 0.9683 | 0.9950 | 0.020 (0.000) | 10.50 | 0.9950 | 0.120 (0.000) | 10.50 |" in text
     assert "Reduced action space" not in text
     small = Evidence(evidence().results, PolicyConfig(actions=1280, correct=100), 1000)
-    assert "Reduced action space" in reproduction_report(small)
+    reduced = reproduction_report(small)
+    assert "Reduced action space" in reduced
+    # what other runs have shown is theirs, what needs no runs is no one's
+    note = "*Sharpened (runs that it names have 128000 actions, these do not):* "
+    assert f"{note}The large-N regime is a matter of when one stops" in reduced
+    assert note not in text
+    assert "*Computed:* peaks at N" in reduced
+    assert "*Sharpened:* True of all 0 < tau < mu < 1" in reduced
+    assert all(text.count(f"*{word}:*") > 3 for word in ("Measured", "Computed"))
+    for word in ("N", "gamma", "mu", "tau", "Active group", "Tail miss", "Q_pos", "M_ret"):
+        assert f"**{word}**" in text
 
 
 def test_report_names_all_versions_and_engines_that_computed_the_runs() -> None:

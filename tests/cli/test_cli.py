@@ -1,14 +1,19 @@
 """The command line: what it prints, and that every failure is one line with exit code 2."""
 
 import json
+import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
+from typer.main import get_command
 
-from fgrpo.cli import main
+from fgrpo.as_typed import as_typed
+from fgrpo.cli import app, main
 from fgrpo.reproduce import reproduce
 from fgrpo.simulate import RunConfig
 
@@ -154,3 +159,38 @@ def test_a_reader_that_stops_reading_ends_the_command_quietly(sizes: str) -> Non
     process.stdout.close()
     _, errors = process.communicate(timeout=60)
     assert (process.returncode, errors) == (141, b"")
+
+
+def commands(group: Any, name: str = "fgrpo") -> Iterator[str]:
+    """Every name under which the help has a page."""
+    yield name
+    for word, command in getattr(group, "commands", {}).items():
+        yield from commands(command, f"{name} {word}")
+
+
+@pytest.mark.parametrize("name", commands(get_command(app)))
+def test_every_help_shows_an_example(capsys: pytest.CaptureFixture[str], name: str) -> None:
+    if name == "fgrpo train":
+        pytest.importorskip("trl")
+    assert main([*name.split()[1:], "--help"]) == 0
+    assert re.search(r"Examples?:\s+fgrpo ", " ".join(capsys.readouterr().out.split()))
+
+
+TYPED = ["sweep", "run", "--group-size", "2", "--config", "study.yaml"]
+
+
+@pytest.mark.parametrize(
+    ("message", "arguments", "words"),
+    [
+        ("group_size must be below steps, got 3", ["sweep", "run"], "--group-size must be below steps, got 3"),
+        ("gamma must be at least 0: gamma = 0", ["advise"], "--gamma must be at least 0: gamma = 0"),
+        ("x.csv: k must be 1: pass k", ["evaluate", "table"], "x.csv: --k must be 1: pass k"),
+        ("use a/group_size.csv or 'group_size'", ["advise"], "use a/group_size.csv or 'group_size'"),
+        ("learning_rate and group_size, as in the file", TYPED, "learning_rate and --group-size, as in the file"),
+        ("steps must be above 0", TYPED, "steps must be above 0"),
+        ("group_size must be whole", ["nothing"], "group_size must be whole"),
+        ("group_size must be whole", [], "group_size must be whole"),
+    ],
+)
+def test_options_are_named_as_they_are_typed(message: str, arguments: list[str], words: str) -> None:
+    assert as_typed(message, get_command(app), arguments) == words

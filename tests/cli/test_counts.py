@@ -136,10 +136,19 @@ def test_columns_missing_or_ambiguous(tmp_path: Path, suffix: str) -> None:
     name = f"counts.{suffix}"
     message = refusal(write(tmp_path, name, [{"prompt": "a", "total": 8, "correct": 1}]))
     assert "samples must be a column, got 'prompt', 'total', 'correct': name it samples or n" in message
+    message = refusal(write(tmp_path, name, [{"Prompt": "a", "Samples": 8, "correct": 1}]))
+    assert "samples must be a column, got 'Prompt', 'Samples', 'correct': write 'Samples' as samples" in message
     message = refusal(write(tmp_path, name, [{"samples": 8}]))
     assert "correct must be a column, got 'samples': name it correct or successes or c" in message
     message = refusal(write(tmp_path, name, [{"samples": 8, "n": 8, "correct": 1}]))
     assert "samples must be one column, got samples, n: keep one of them" in message
+
+
+@pytest.mark.parametrize(("separator", "shown"), [(";", "';'"), ("\t", r"'\t'")])
+def test_csv_with_another_separator(tmp_path: Path, separator: str, shown: str) -> None:
+    path = tmp_path / "counts.csv"
+    path.write_text(f"prompt{separator}samples{separator}correct\na{separator}8{separator}1\n")
+    assert f"separate the columns by commas, not by {shown}" in refusal(path)
 
 
 def test_csv_with_a_repeated_column(tmp_path: Path) -> None:

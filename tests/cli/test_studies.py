@@ -35,7 +35,7 @@ def complaint(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
 def test_compare_runs_prints_and_draws(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     out = ("--out", str(tmp_path))
     text = answer(capsys, *COMPARE, *out)
-    assert "N = 4: retained_mass at matched rollouts" in text
+    assert "N = 4: M_ret (retained_mass) at matched rollouts" in text
     for arm in ("baseline", "focal 1", "low learning rate 1", "constant scale 1"):
         assert f"\n{arm}" in text
     assert text.splitlines()[-3:] == [str(tmp_path / f"comparison.{suffix}") for suffix in ("png", "pdf", "csv")]
@@ -50,6 +50,15 @@ def test_compare_runs_prints_and_draws(capsys: pytest.CaptureFixture[str], tmp_p
     last = sweep[(sweep["step"] == 4) & (sweep["group_size"] == 4) & (sweep["gamma"] == 1)]
     [focal] = at_the_end[(at_the_end["kind"] == "focal") & (at_the_end["outcome"] == "retained_mass")]["mean"]
     assert focal == pytest.approx(last["retained_mass"].mean(), rel=1e-12)
+
+
+@pytest.mark.parametrize("command", [COMPARE, READINGS])
+def test_groups_of_one_are_warned_of(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, command: tuple[str, ...]
+) -> None:
+    sizes = command[command.index("--group-size") + 1]
+    assert main([*(f"1,{sizes}" if word == sizes else word for word in command), "--out", str(tmp_path)]) == 0
+    assert capsys.readouterr().err.startswith("fgrpo: warning: N = 1 in ")
 
 
 def test_readings_run_print_and_draw(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

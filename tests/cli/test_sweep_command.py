@@ -3,6 +3,7 @@
 import errno
 import json
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 
 from fgrpo.cli import main
 from fgrpo.simulate import engines, load_results, run_sweep, store, sweep_grid
+from fgrpo.simulate.status import sweep_status
 from fgrpo.simulate.store import ResultsFolder, load_plan
 
 TINY = {"steps": 20, "actions": 128, "correct": 10}
@@ -272,3 +274,47 @@ def _whole_and_equal(capsys: pytest.CaptureFixture[str], grid: list[Any], tmp: P
     whole = contents(tmp / "full")
     assert kept.items() <= whole.items()
     assert whole == contents(tmp / "undisturbed")
+
+
+def test_groups_of_one_are_warned_of_where_they_have_no_gradient(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    grid = ["run", *OPTIONS, "--group-size", "1,2", "--seeds", "2", "--quiet", "--out", tmp_path]
+    line = "fgrpo: warning: N = 1 in 2 of 4 runs: a group of one rollout has advantage 0 and so never a gradient"
+    code, out, err = sweep(capsys, *grid)
+    assert (code, out, err.count("\n")) == (0, "", 1)
+    assert err.startswith(line)
+    results = load_results(tmp_path)
+    assert (results[results["group_size"] == 1]["retained_mass"] == 1).all()
+    # raw rewards, no advantages: a single rollout moves the policy
+    assert sweep(capsys, *grid, "--surrogate", "linear_distinct") == (0, "", "")
+    results = load_results(tmp_path)
+    assert (results[(results["group_size"] == 1) & (results["step"] == 20)]["retained_mass"] < 1).all()
+
+
+def test_json_has_no_nan(capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    runs_of(capsys, "--group-size", "2", "--out", tmp_path)
+    known = sweep_status(tmp_path)
+    undefined = replace(known, final=known.final.assign(retained_mass=float("nan")))
+    monkeypatch.setattr("fgrpo.simulate.status.sweep_status", lambda folder: undefined)
+    for arguments in (["run", *OPTIONS, "--group-size", "2", "--out", tmp_path], ["status", tmp_path]):
+        code, out, err = sweep(capsys, *arguments, "--json")
+        assert (code, err) == (0, "")
+        [row] = json.loads(out, parse_constant=pytest.fail)["final"]
+        assert row["retained_mass"] is None
+        assert row["correct_mass"] > 0
+
+
+def test_a_foreign_folder_is_refused_also_by_a_dry_run(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    (tmp_path / "index.md").write_text("mine")
+    for options in ([], ["--dry-run"]):
+        message = fails(capsys, "run", *OPTIONS, "--group-size", "2", "--out", tmp_path, *options)
+        assert f"with the file index.md: choose another --out, such as {tmp_path / 'sweep'}" in message
+    assert [path.name for path in tmp_path.iterdir()] == ["index.md"]
+
+
+def test_one_run_is_one_run(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    plan = runs_of(capsys, "--group-size", "2", "--out", tmp_path, "--dry-run")
+    assert plan.startswith("1 run, 0 finished, 1 to compute\n")
+    assert "on 1 process\n" in plan
+    assert "1 of 1 run finished, 0 missing" in runs_of(capsys, "--group-size", "2", "--out", tmp_path)

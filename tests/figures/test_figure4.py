@@ -287,9 +287,7 @@ def test_longer_runs_must_cover_the_chosen_group_sizes(small, make_results):
 
 
 def test_default_group_sizes_are_the_papers(small):
-    with pytest.raises(
-        ValueError, match=r"group_size 256 and gamma 0, got none: run them, or pass group_sizes out of 2, 8"
-    ):
+    with pytest.raises(ValueError, match=r"N = 256 and gamma 0, got none, but N = 2, 8.*: run them, or choose"):
         figure_4_data(small)
 
 

@@ -214,16 +214,34 @@ def test_missing_run_is_named() -> None:
 
 def test_text_has_a_line_per_arm_and_marks_what_differs() -> None:
     text = comparison_text(compare_arms(*known_arms(0.9, 0.45, 0.2), levels={"correct_mass": (0.7, 0.9, 0.999)}))
-    assert "N = 8: retained_mass at matched rollouts" in text
+    assert "N = 8: M_ret (retained_mass) at matched rollouts" in text
     block = text.split("\n\n")[1].splitlines()
-    assert block[0] == "N = 8: retained_mass at matched correct_mass"
+    assert block[0] == "N = 8: M_ret (retained_mass) at matched Q_pos (correct_mass)"
     assert block[1].split() == ["0.7", "0.9"]  # nobody reaches .999
     assert block[2].split() == ["baseline", "0.800", "0.400"]
     assert block[3].split(maxsplit=2)[:2] == ["focal", "1"]
-    assert "0.800 (+0.000±" in block[3] or "0.800 (-0.000±" in block[3]
+    assert "0.800 (+0.000±" in block[3]
     assert block[3].endswith("reached 0/4")
     assert "*" not in block[3]
+    assert block[-1] == "reached by no seed of any arm: correct_mass 0.999"
     assert ")*" in text.split("\n\n")[0]
+    assert "difference to baseline" in text.split("\n\n")[-1]
+    assert "*: that interval excludes 0" in text.split("\n\n")[-1]
+
+
+def test_levels_that_nobody_reaches_are_named_without_a_table() -> None:
+    text = comparison_text(compare_arms(*known_arms(0.9, 0.45, 0.2), levels={"start_kl": (50, 60)}))
+    assert text.split("\n\n")[1].splitlines() == [
+        "N = 8: M_ret (retained_mass) at matched KL to the start (start_kl, nats)",
+        "reached by no seed of any arm: start_kl 50, 60",
+    ]
+
+
+def test_a_difference_of_nothing_has_no_minus_sign() -> None:
+    table = compare_arms(*known_arms(0.9, 0.45, 0.2))
+    text = comparison_text(table.assign(gain=-0.0004, gain_low=-0.001, gain_high=0.001))
+    assert "(+0.000±0.001)" in text
+    assert "-0.000" not in text
 
 
 def test_constant_scale_is_nothing_to_adam_and_a_smaller_step_to_sgd(tmp_path) -> None:

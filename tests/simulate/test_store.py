@@ -258,3 +258,31 @@ def test_a_run_from_a_start_of_its_own_is_not_stored(tmp_path):
     trajectory = simulate(run(), logits=[0.0] * 128)
     with ResultsFolder(tmp_path) as results, pytest.raises(ValueError, match="starts from logits: keep it yourself"):
         results.save(trajectory)
+
+
+def test_a_folder_of_other_things_is_refused_before_anything_is_written(tmp_path):
+    """Documents, a training run; but not a sweep's, nor one with figures, hidden files or folders only."""
+    for name in ("docs/index.md", "training/config.json", "logs/runs/events.out", "half/figure_2.png"):
+        folder = tmp_path / name.split("/")[0]
+        (tmp_path / name).parent.mkdir(parents=True)
+        (tmp_path / name).write_text("mine")
+        inside = "/".join(name.split("/")[1:])
+        message = (
+            f"new, empty or a sweep's, got {folder} with the file {inside}: choose another --out, such as {folder}/sw"
+        )
+        for enter in (lambda folder=folder: ResultsFolder(folder).__enter__(), ResultsFolder(folder).check):
+            with pytest.raises(ValueError, match=message):
+                enter()
+        assert [path for path in folder.rglob("*") if path.is_file()] == [tmp_path / name]
+
+
+def test_figures_and_folders_beside_the_runs_are_no_other_things(filled, tmp_path):
+    (filled / "report.md").write_text("of a sweep")
+    ours = tmp_path / "ours"
+    (ours / "compare").mkdir(parents=True)
+    for name in ("figure_2.png", "figure_2.pdf", "figure_2.csv", ".gitignore"):
+        (ours / name).write_text("drawn")
+    for folder in (filled, ours):
+        ResultsFolder(folder).check()
+        with ResultsFolder(folder):
+            pass

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from distributed import LocalCluster
 from distributed.scheduler import KilledWorker
 
 from fgrpo.simulate import pool, run_sweep, simulate_many, sweep_grid
@@ -171,6 +172,20 @@ def test_a_scheduler_is_asked_from_a_notebook_too():
 
     with pytest.raises(ValueError, match=r"which does not \(TimeoutError\)"):
         asyncio.run(cell())
+
+
+def test_a_scheduler_without_workers_is_said_once():
+    with LocalCluster(n_workers=0, protocol="tcp", dashboard_address=None) as cluster:
+        heard = []
+        with scheduler_executor(cluster.scheduler_address, seconds=0.5, tell=heard.append):
+            deadline = time.monotonic() + 10
+            while not heard and time.monotonic() < deadline:
+                time.sleep(0.05)
+        address = cluster.scheduler_address
+        assert heard == [f"no worker at {address} yet, the runs wait for one: start it with `dask worker {address}`"]
+        with scheduler_executor(address, seconds=5, tell=heard.append):  # left before it looks
+            pass
+        assert len(heard) == 1
 
 
 def test_no_distributed_says_what_to_install(monkeypatch):

@@ -12,9 +12,7 @@ import typer
 from fgrpo.commands.options import Json, Out, Quiet, Workers
 
 app = typer.Typer(
-    help="Sweeps of the simulator: run them, see how far they are, draw conclusions. "
-    "Example: fgrpo sweep run --group-size 2,8,32 --gamma 0,1 --seeds 4 --out results/small",
-    rich_markup_mode=None,
+    help="Sweeps of the simulator: run them, see how far they are, draw conclusions.", rich_markup_mode=None
 )
 
 
