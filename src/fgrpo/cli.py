@@ -65,8 +65,8 @@ for study in (studies.compare, studies.readings, studies.zone):
     sweep.app.command()(study)
 for group, name, example in (
     (sweep.app, "sweep", "run --group-size 2,8,32 --gamma 0,1 --seeds 4 --out results/small"),
-    (evaluate.app, "evaluate", "table counts.csv --k 1,8"),
-    (rare.app, "rare", "score results/rare runs/grpo runs/focal --out results/rare"),
+    (evaluate.app, "evaluate", "table base.csv trained.csv --k 1,8,64"),
+    (rare.app, "rare", "build runs/base --data train.jsonl --samples 800 --out probe.parquet"),
     (experiment.app, "experiment", "tiny-world --seeds 2 --arms grpo_n8,focal_g1_n8 --steps 50"),
 ):
     app.add_typer(group, name=name, epilog=f"Example: fgrpo {name} {example}")

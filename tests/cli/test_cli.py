@@ -168,7 +168,7 @@ def commands(group: Any, name: str = "fgrpo") -> Iterator[str]:
         yield from commands(command, f"{name} {word}")
 
 
-@pytest.mark.parametrize("name", commands(get_command(app)))
+@pytest.mark.parametrize("name", [*commands(get_command(app))])
 def test_every_help_shows_an_example(capsys: pytest.CaptureFixture[str], name: str) -> None:
     if name == "fgrpo train":
         pytest.importorskip("trl")

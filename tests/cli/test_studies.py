@@ -54,11 +54,17 @@ def test_compare_runs_prints_and_draws(capsys: pytest.CaptureFixture[str], tmp_p
 
 @pytest.mark.parametrize("command", [COMPARE, READINGS])
 def test_groups_of_one_are_warned_of(
-    capsys: pytest.CaptureFixture[str], tmp_path: Path, command: tuple[str, ...]
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, command: tuple[str, ...]
 ) -> None:
+    def stop(*_: object, **__: object) -> None:
+        raise ValueError("stop")
+
+    monkeypatch.setattr(f"fgrpo.studies.{command[1]}", stop)
     sizes = command[command.index("--group-size") + 1]
-    assert main([*(f"1,{sizes}" if word == sizes else word for word in command), "--out", str(tmp_path)]) == 0
-    assert capsys.readouterr().err.startswith("fgrpo: warning: N = 1 in ")
+    assert main([f"1,{sizes}" if word == sizes else word for word in command]) == 2
+    assert re.match(r"fgrpo: warning: N = 1 in \d+ of \d+ runs: .*\nfgrpo: stop\n$", capsys.readouterr().err)
+    assert main(command) == 2
+    assert capsys.readouterr().err == "fgrpo: stop\n"
 
 
 def test_readings_run_print_and_draw(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

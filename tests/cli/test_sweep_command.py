@@ -105,7 +105,7 @@ def test_a_dry_run_counts_and_computes_nothing(capsys: pytest.CaptureFixture[str
     grid = ["--group-size", "2,8", "--seeds", "3", "--engine", "reference", "--out", tmp_path / "new"]
     out = runs_of(capsys, *grid, "--dry-run")
     assert out.splitlines()[0] == "6 runs, 0 finished, 6 to compute"
-    assert "6 with engine reference; on 1 processes" in out
+    assert "6 with engine reference; on 1 process\n" in out
     assert "memory at most about" in out
     assert not (tmp_path / "new").exists()
     runs_of(capsys, *grid, "--group-size", "2")

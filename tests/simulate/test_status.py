@@ -56,7 +56,7 @@ def test_damage_and_other_runs_are_told(filled):
     found = sweep_status(filled)
     assert (found.asked, found.finished, found.missing, found.damaged, found.other_runs) == (4, 3, [], [first], 4)
     assert f"damaged: {first}: delete it" in str(found)
-    assert "4 stored runs belong to other sweeps" in str(found)
+    assert "stored runs that belong to other sweeps: 4" in str(found)
     assert found.to_dict()["damaged"] == [str(first)]
 
 
