@@ -53,7 +53,7 @@ def regime_diagram_data(
     rho = check.scalar("rare_fraction", check.probability("rare_fraction", rare_fraction))
     if not 0.0 < rho < 1.0:
         raise ValueError(
-            f"rare_fraction must be strictly between 0 and 1, got {rho!r}: pass the assumed tau / mu, such as 0.1"
+            f"rare_fraction must be strictly between 0 and 1, got {rho:g}: pass the assumed tau / mu, such as 0.1"
         )
     if success_rate is not None:
         check.open_probability("success_rate", success_rate)

@@ -23,11 +23,11 @@ def shown(value: Any) -> str:
 
 
 def closest(value: Any, valid: Iterable[str]) -> str:
-    """The way out where `value` is none of the `valid` names: the one that it resembles or begins, if there is one."""
+    """The way out where `value` is none of the `valid` names: the one that it resembles or is a part of, if any."""
     by_lower = {name.lower(): name for name in valid}
     typed = str(value).lower()
-    begun = [name for name in by_lower if len(typed) > 1 and name.startswith(typed)]
-    near = [*get_close_matches(typed, by_lower, n=1, cutoff=0.6), *begun]
+    holding = [name for name in by_lower if len(typed) > 1 and typed in name]
+    near = [*get_close_matches(typed, by_lower, n=1, cutoff=0.6), *holding]
     return f"did you mean {by_lower[near[0]]!r}?" if near else "pass one of them"
 
 

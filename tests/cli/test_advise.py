@@ -131,7 +131,7 @@ def test_budget_of_one_prompt() -> None:
     assert per_rollout[:2] == [pytest.approx(1 / 8), pytest.approx(1 / 16)]
     assert per_rollout == sorted(per_rollout, reverse=True)
     text = advice_text(advice)
-    assert "24 rollouts a step are 6 prompts like this one at N = 4" in text
+    assert "24 rollouts per step are 6 prompts like this one at N = 4" in text
     assert line_with(text, "4 ").split() == ["4", "6", "0.875", "0.25", "1.5", "0.0625"]
 
 
@@ -298,7 +298,7 @@ def test_words_for_one_prompt(capsys: pytest.CaptureFixture[str]) -> None:
     assert "risky sizes (Pr(tail miss) at least 0.5): N = 3 to 22" in words
     assert "at or below that level from: N = 23" in words
     assert "if the policy stays as it is: 3.357" in words
-    assert "512 rollouts a step are 64 prompts like this one at N = 8" in words
+    assert "512 rollouts per step are 64 prompts like this one at N = 8" in words
     assert line_with(text, "mean weight  ").split()[2] == "0.7"
     assert line_with(text, "0.9  ").split() == ["0.9", "0.1756", "0.2", "0.1872"]
     assert "proportional to pass@2 in place of pass@1" in words
@@ -379,11 +379,11 @@ MU, TAU = ["--success-rate", "0.3"], ["--rare-mass", "0.03"]
         ([], "--success-rate or counts must be given, got neither"),
         (["--rare-fraction", "0.1"], "--success-rate or counts must be given, got neither"),
         (TAU, "--rare-mass must come with --success-rate, got --rare-mass 0.03 without it"),
-        (MU, "must be assumed, got no mass or fraction: pass --success-rate with rare_mass"),
+        (MU, "must be assumed, got no mass or fraction: pass --success-rate with --rare-mass"),
         ([*MU, *TAU, "--rare-fraction", "0.1"], "--rare-mass and --rare-fraction must not come together"),
         ([*MU, *TAU, "--counts", "FILE"], "--success-rate and counts must not come together, got both"),
         (["--counts", "FILE"], "must be assumed, got no mass or fraction"),
-        (["--counts", "FILE", *TAU], "--rare-mass must come with success_rate"),
+        (["--counts", "FILE", *TAU], "--rare-mass must come with --success-rate"),
         (["--counts", "FILE", "--rare-fraction", "2"], "--rare-fraction must be between 0 and 1, got 2"),
         (["--counts", "absent.csv", "--rare-fraction", "0.1"], "counts file must exist, got 'absent.csv'"),
         (["--counts", "COLUMN", "--rare-fraction", "0.1"], "correct must be a column"),

@@ -179,7 +179,7 @@ def test_the_leaves_are_the_most_numerous_correct_class_or_the_one_asked_for():
         ({"classes": "ab"}, "tuple of PolicyClass"),
         ({"classes": (1, 2)}, "a class must be a PolicyClass, got 1: pass"),
         ({"classes": ({"count": 1, "logit": 0},)}, "a class must be a PolicyClass"),
-        ({"classes": ({"count": 1, "logit": 0, "correct": True, "color": 1},)}, "did you mean 'correct'"),
+        ({"classes": ({"count": 1, "logit": 0, "correct": True, "color": 1},)}, "got 'color': pass one of them"),
         ({"classes": CLASSES, "actions": 19}, "actions must be that of the classes, 18, got 19: leave it out"),
         ({"classes": CLASSES, "correct": 3}, "correct must be that of the classes, 8, got 3: leave it out"),
         ({"classes": CLASSES, "wrong_logit": 1.0}, "wrong_logit must be left out where classes are given, got 1.0: "),
