@@ -229,7 +229,7 @@ def test_comparisons_refused(
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (["--k", "5"], "counts.csv: k must be at most samples, got 5 > 4"),
+        (["--k", "5"], "counts.csv: --k must be at most samples, got 5 > 4"),
         (["--k", "x"], "--k must be whole numbers separated by commas"),
         (["--k", "3", "--interval", "within_problems"], "2 k must be at most samples"),
         (["--interval", "over"], "did you mean 'over_problems'"),
