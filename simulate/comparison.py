@@ -303,7 +303,7 @@ def comparison_text(table: "pd.DataFrame", outcome: str = "retained_mass") -> st
         cells = {(row["arm"], row["level"]): _cell(row) for row in rows.to_dict("records")}
         levels, labels = rows["level"].unique(), rows["arm"].unique()
         width = max(map(len, labels), default=0)
-        lines = [f"N = {size}: {_NAMES[outcome]} at matched {_NAMES[progress]}"]
+        lines = [f"N = {size}: {_NAMES[outcome]} at matched {_NAMES[str(progress)]}"]
         if len(levels):
             lines.append(" " * width + "".join(f"{level:>22g}" for level in levels))
         lines += [f"{arm:<{width}}" + "".join(f"{cells[arm, level]:>22}" for level in levels) for arm in labels]
