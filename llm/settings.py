@@ -16,7 +16,7 @@ from typing import Any, NoReturn
 from trl import DatasetMixtureConfig, ModelConfig, TrlParser
 from trl.scripts.grpo import GRPOScriptArguments
 
-from fgrpo.llm.batches import BatchArithmetic, counted
+from fgrpo.llm.batch_arithmetic import BatchArithmetic, counted
 from fgrpo.llm.config import FocalGRPOConfig
 from fgrpo.llm.launch import is_launched
 from fgrpo.llm.presets import find_model, preset, tiny_preset

@@ -8,7 +8,7 @@ from typing import Any
 from transformers import PrinterCallback, ProgressCallback
 from trl import ModelConfig, get_peft_config, get_quantization_config
 
-from fgrpo.llm.batches import counted
+from fgrpo.llm.batch_arithmetic import counted
 from fgrpo.llm.config import FocalGRPOConfig
 from fgrpo.llm.quiet import quiet
 from fgrpo.llm.reward_loading import close_rewards, load_rewards
