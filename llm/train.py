@@ -12,10 +12,11 @@ from fgrpo.llm.batch_arithmetic import counted
 from fgrpo.llm.config import FocalGRPOConfig
 from fgrpo.llm.quiet import quiet
 from fgrpo.llm.reward_loading import close_rewards, load_rewards
-from fgrpo.llm.run_data import load_data, load_tokenizer, model_must_load
+from fgrpo.llm.run_data import load_data, model_must_load
 from fgrpo.llm.run_folder import RecordCallback, RunFolder
 from fgrpo.llm.settings import Settings
 from fgrpo.llm.summary import FocalSummaryCallback
+from fgrpo.llm.tiny_world.tokenizer import build_tokenizer
 from fgrpo.llm.trainer import FocalGRPOTrainer
 
 TINY = "tiny"
@@ -139,7 +140,7 @@ def _model(settings: Settings, write: Callable[[str], object]) -> tuple[str, Any
         return name, None
     from fgrpo.llm.tiny_world.pretraining import base_model_folder
 
-    return str(base_model_folder(announce=write)), load_tokenizer(settings)
+    return str(base_model_folder(announce=write)), build_tokenizer()
 
 
 def _refuse_misnamed(settings: Settings, names: list[str]) -> None:

@@ -172,7 +172,10 @@ BAD = [
     ("--dataset_name mixed.jsonl", "must have values of one type in each column, got a mixture"),
     ("--dataset_name number.json", "prompt in row 1 must be text or a list of messages"),
     ("--dataset_name roles.json", "prompt in row 1 must be text or a list of messages"),
-    ("--dataset_name some/data", "dataset_name must be a file or a data set that the hub serves, got 'some/data'"),
+    (
+        "--dataset_name some/data",
+        "data 'some/data' must load from the hub, got .* or pass a .csv, .jsonl, .json",
+    ),
     ("--eval_strategy steps", "evaluation batch must be a multiple of num_generations 6, got 8 per device x 1 process"),
     (
         "--eval_strategy steps --per_device_eval_batch_size 6 --dataset_name texts.jsonl",
