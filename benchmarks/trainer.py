@@ -37,6 +37,7 @@ class Stopwatch(GRPOTrainer):
         self.step_began = 0.0
         for name in (*WEIGHT, *DIAGNOSTICS, "training_step"):
             setattr(self, name, self.timed(name, getattr(self, name)))
+        self.trl = {name: self.timed("trl", getattr(super(Stopwatch, self), name)) for name in OVERRIDDEN}
         super().__init__(*arguments, **keywords)
 
     def timed(self, name: str, method: Any) -> Any:
@@ -59,10 +60,10 @@ class Stopwatch(GRPOTrainer):
         return timed
 
     def _calculate_rewards(self, *arguments: Any) -> Any:
-        return self.timed("trl", super()._calculate_rewards)(*arguments)
+        return self.trl["_calculate_rewards"](*arguments)
 
     def _generate_and_score_completions(self, *arguments: Any) -> Any:
-        return self.timed("trl", super()._generate_and_score_completions)(*arguments)
+        return self.trl["_generate_and_score_completions"](*arguments)
 
 
 class Timed(FocalWeightMixin, Stopwatch):

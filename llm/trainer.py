@@ -85,8 +85,8 @@ class FocalWeightMixin(_Trainer):
         """Rewards as TRL has them; on the way, success rates and weights are taken and logged."""
         rewards: torch.Tensor = super()._calculate_rewards(inputs, prompts, completions, completion_ids_list)
         rows, processes = len(prompts), self.accelerator.num_processes
-        if len(rewards) != rows * processes:
-            raise contract.changed(f"rewards must have {processes} times {rows} rows", str(len(rewards)))
+        if rewards.size(0) != rows * processes:
+            raise contract.changed(f"rewards must have {processes} times {rows} rows", str(rewards.size(0)))
         groups = self._prompt_groups(rewards)
         first = self.accelerator.process_index * rows
         here = slice(first, first + rows)
@@ -126,8 +126,8 @@ class FocalWeightMixin(_Trainer):
     def _apply(self, generation: _Generation, output: dict[str, Any]) -> None:
         """Multiply the advantages of this process."""
         advantages, here = output["advantages"], generation.weight_B[generation.here]
-        if len(advantages) != len(here):
-            raise contract.changed(f"advantages must have {len(here)} rows", str(len(advantages)))
+        if advantages.size(0) != len(here):
+            raise contract.changed(f"advantages must have {len(here)} rows", str(advantages.size(0)))
         output["advantages"] = advantages * _like(here, advantages)
 
     def _log_weighted(self, generation: _Generation, used: torch.Tensor) -> None:
