@@ -150,6 +150,10 @@ def test_what_may_change_when_a_run_goes_on(tmp_path: Path, monkeypatch: pytest.
     monkeypatch.setenv("WORLD_SIZE", "2")
     with pytest.raises(ValueError, match="1 processes there and 2 here"):
         RunFolder(read_settings("tiny", None, [])).refuse_other_settings(tmp_path)
+    for damage in ("", '{"settings": {', "[]", '{"settings": {}}', "\x80"):
+        (tmp_path / RECORD).write_bytes(damage.encode("latin-1"))
+        with pytest.raises(ValueError, match=f"{RECORD} must be the settings of a run .* got a damaged file: delete"):
+            there.refuse_other_settings(tmp_path)
 
 
 FILES = {
@@ -189,6 +193,8 @@ BAD = [
     ("--reward_funcs digit_sum", "did you mean 'digit_sum_reward'"),
     ("--reward_weights 1 2", "reward_weights must be one for each of the reward functions digit_sum_reward, got 2"),
     ("--success_reward other", "success_reward must be one of the reward functions digit_sum_reward, got 'other'"),
+    ("--max_steps 0", "max_steps must be above 0, got 0"),
+    ("--max_steps -1 --num_train_epochs 0", "num_train_epochs must be above 0, got 0.0"),
     ("--num_generations 1", "num_generations must be at least 2, got 1"),
     ("--num_generations 7", "multiple of num_generations 7, got 24 per device x 1 process x 1 steps = 24: what fits"),
     ("--loss_type cispo", "epsilon_high must be set"),
