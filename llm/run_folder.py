@@ -65,20 +65,18 @@ class RunFolder:
         tables = self.path / "completions"
         return set(found) == {RECORD, "completions"} and tables.is_dir() and not any(tables.iterdir())
 
-    def checkpoint(self) -> Path:
+    def latest_checkpoint(self) -> Path:
         """The latest whole checkpoint in the folder.
 
         Raises:
-            ValueError: If there is none, or it is of another configuration.
+            ValueError: If there is none.
         """
         found = [path.parent for path in self.path.glob(f"checkpoint-*/{RECORD}")]
         if not found:
             raise ValueError(
                 f"--resume needs a checkpoint of this command, got none in {self.path}: start without --resume"
             )
-        latest = max(found, key=lambda path: int(path.name.rpartition("-")[2]))
-        self.refuse_other_settings(latest)
-        return latest
+        return max(found, key=lambda path: int(path.name.rpartition("-")[2]))
 
     def refuse_other_settings(self, checkpoint: Path) -> None:
         """Raise if a checkpoint was made with other settings; one without a record is not compared.

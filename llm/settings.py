@@ -103,8 +103,9 @@ class Settings:
             )
         n = self.get("num_generations_eval") or self.batches.group_size
         size = self.get("per_device_eval_batch_size")
-        if str(self.get("eval_strategy")) != "no" and size * self.world_size % n:
-            fitting = next(k for k in range(size, size + n) if k * self.world_size % n == 0)
+        if str(self.get("eval_strategy")) != "no" and (size < 1 or size * self.world_size % n):
+            start = max(size, 1)
+            fitting = next(k for k in range(start, start + n) if k * self.world_size % n == 0)
             raise ValueError(
                 f"the rollouts of an evaluation batch must be a multiple of num_generations {n}, got {size} per device "
                 f"x {counted('process', self.world_size)}: what fits is per_device_eval_batch_size {fitting}"

@@ -125,7 +125,7 @@ def trainer_step(name: str) -> int | None:
     try:
         return int(json.loads(state.read_text(encoding="utf-8"))["global_step"])
     except (OSError, ValueError, KeyError, TypeError):
-        raise ValueError(f"{str(state)!r} must hold a global_step, got damage: pass --compute instead") from None
+        raise ValueError(f"{str(state)!r} must hold a global_step, got damage: take another checkpoint") from None
 
 
 def _folder(name: str) -> Path | None:

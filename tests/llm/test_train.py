@@ -95,6 +95,9 @@ def test_resuming_is_the_run_without_a_break(run: Callable[..., list[str]], tmp_
         run("--focal_gamma", "0.5", "--output_dir", "parts", resume=True)
     with pytest.raises(ValueError, match=r"learning_rate 0\.0003 there and 0\.1 here"):
         run("--learning_rate", ".1", "--output_dir", "new", "--resume_from_checkpoint", "parts/checkpoint-4")
+    for steps in ("4", "3"):  # nothing is left to do
+        with pytest.raises(ValueError, match=f"max_steps must be above the 4 steps of parts/checkpoint-4, got {steps}"):
+            run("--max_steps", steps, "--output_dir", "parts", resume=True)
     assert contents(tmp_path / "parts") == before
     assert not (tmp_path / "new").exists()
 
@@ -181,6 +184,7 @@ BAD = [
         "data 'some/data' must load from the hub, got .* or pass a .csv, .jsonl, .json",
     ),
     ("--eval_strategy steps", "evaluation batch must be a multiple of num_generations 6, got 8 per device x 1 process"),
+    ("--eval_strategy steps --per_device_eval_batch_size 0", "got 0 per device .* per_device_eval_batch_size 6$"),
     (
         "--eval_strategy steps --per_device_eval_batch_size 6 --dataset_name texts.jsonl",
         "dataset_test_split must be a file to evaluate on",
