@@ -14,19 +14,21 @@ from typing import Any
 import torch
 from datasets import Dataset
 from transformers import PrinterCallback
+from trl import GRPOTrainer
 
-from fgrpo.llm import FocalGRPOConfig, FocalGRPOTrainer
+from fgrpo.llm import FocalGRPOConfig, FocalWeightMixin
 from fgrpo.llm.tiny_world.model import build_model
 from fgrpo.llm.tiny_world.task import MAX_COMPLETION_LENGTH, rows
 from fgrpo.llm.tiny_world.tokenizer import build_tokenizer
 
-WEIGHT = ("_prompt_groups", "_weights", "_apply")
+OVERRIDDEN = ("_calculate_rewards", "_generate_and_score_completions")
+WEIGHT = (*OVERRIDDEN, "_prompt_groups", "_weights", "_apply")
 DIAGNOSTICS = ("_log_columns", "_log_diagnostics", "_log_magnitudes", "_log_weighted")
 WARM_UP = 5
 
 
-class Timed(FocalGRPOTrainer):
-    """Keeps, step by step, the CPU seconds of its own methods, each without those that it calls."""
+class Stopwatch(GRPOTrainer):
+    """TRL's trainer, which keeps the CPU seconds of methods, step by step, each without those that it calls."""
 
     def __init__(self, *arguments: Any, **keywords: Any) -> None:
         self.seconds: dict[str, float] = defaultdict(float)
@@ -34,11 +36,12 @@ class Timed(FocalGRPOTrainer):
         self.steps: list[dict[str, float]] = []
         self.step_began = 0.0
         for name in (*WEIGHT, *DIAGNOSTICS, "training_step"):
-            setattr(self, name, self._timed(name))
+            setattr(self, name, self.timed(name, getattr(self, name)))
+        self.trl = {name: self.timed("trl", getattr(super(Stopwatch, self), name)) for name in OVERRIDDEN}
         super().__init__(*arguments, **keywords)
 
-    def _timed(self, name: str) -> Any:
-        method = getattr(self, name)
+    def timed(self, name: str, method: Any) -> Any:
+        """The method, timed under a name."""
 
         def timed(*arguments: Any, **keywords: Any) -> Any:
             outer, self.inner = self.inner, 0.0
@@ -55,6 +58,16 @@ class Timed(FocalGRPOTrainer):
             return result
 
         return timed
+
+    def _calculate_rewards(self, *arguments: Any) -> Any:
+        return self.trl["_calculate_rewards"](*arguments)
+
+    def _generate_and_score_completions(self, *arguments: Any) -> Any:
+        return self.trl["_generate_and_score_completions"](*arguments)
+
+
+class Timed(FocalWeightMixin, Stopwatch):
+    """The trainer with focal weights, timed; what TRL does within the overridden methods is not their time."""
 
 
 def starts_with_a_digit(completions: list[str], **_: Any) -> list[float]:

@@ -81,7 +81,7 @@ def read_rows(source: str | PathLike[str], columns: Sequence[str], *, split: str
     if isinstance(source, PathLike) or file.suffix.lower() in SUFFIXES or file.is_file():
         rows, found = read_records(file, "data", only=columns)
     else:
-        rows, found = _from_hub(source, columns, split)
+        rows, found = _rows_on_hub(source, columns, split)
     name = str(source)
     if not rows:
         raise ValueError(f"data must have at least one row, got none in {name!r}: check the file or the split")
@@ -92,22 +92,41 @@ def read_rows(source: str | PathLike[str], columns: Sequence[str], *, split: str
     return [{column: row.get(column) for column in columns} for row in rows]
 
 
-def _from_hub(name: str, columns: Sequence[str], split: str) -> tuple[list[Row], list[str]]:
+def _rows_on_hub(name: str, columns: Sequence[str], split: str) -> tuple[list[Row], list[str]]:
     if not _HUB_NAME.fullmatch(name):
         raise ValueError(f"data must be a file or a hub name OWNER/NAME, got {check.shown(name)}: check the path")
+    dataset = load_from_hub(name, split=split)
+    present = [column for column in columns if column in dataset.column_names]
+    return list(dataset.select_columns(present)) if present else [{}] * len(dataset), dataset.column_names
+
+
+def load_from_hub(source: str, **options: Any) -> Any:
+    """What the hub, or its cache, has under a name.
+
+    Args:
+        source: OWNER/NAME.
+        **options: Of `datasets.load_dataset`.
+
+    Returns:
+        What `datasets.load_dataset` returns.
+
+    Raises:
+        ValueError: One line, whatever is wrong with name, split, data or network.
+
+    Source: this project.
+    """
     import datasets
 
     try:
-        dataset = datasets.load_dataset(name, split=split)
+        return datasets.load_dataset(source, **options)
     # what a missing network or name raises is of many kinds, some of them the HTTP client's own
     except Exception as error:
         reason = " ".join(str(error).split())[:200] or type(error).__name__
+        split = f", split {options['split']!r}," if "split" in options else ""
         raise ValueError(
-            f"data {name!r}, split {split!r}, must load from the hub, got {type(error).__name__} ({reason}): "
-            "check the name and the network, or pass a local .parquet, .jsonl or .json file"
+            f"data {source!r}{split} must load from the hub, got {type(error).__name__} ({reason}): "
+            f"check the name and the network, or pass a {', '.join(SUFFIXES[:-1])} or {SUFFIXES[-1]} file"
         ) from None
-    present = [column for column in columns if column in dataset.column_names]
-    return list(dataset.select_columns(present)) if present else [{}] * len(dataset), dataset.column_names
 
 
 def prepare_math(
@@ -162,7 +181,7 @@ def prepare_math(
     ]
     samples = [(math_prompt(problem, prompt_format, system_prompt), problem, answer) for problem, answer in complete]
     if max_prompt_tokens is not None:
-        samples = [sample for sample in samples if _tokens(sample[0], tokenizer) <= max_prompt_tokens]
+        samples = [sample for sample in samples if len(encode(tokenizer, sample[0])) <= max_prompt_tokens]
     short = len(samples)
 
     pairs = Counter((_words(problem), _words(answer)) for _, problem, answer in samples)
@@ -219,11 +238,22 @@ def is_prompt(value: Any) -> bool:
     return isinstance(value, str) and value != ""
 
 
-def _tokens(prompt: str | list[dict[str, str]], tokenizer: Any) -> int:
+def encode(tokenizer: Any, prompt: str | list[dict[str, str]]) -> list[int]:
+    """A prompt as tokens: a chat through the model's template, with the start of the answer.
+
+    Raises:
+        ValueError: If it is a chat and the tokenizer has no template, or if no token comes out.
+    """
     if isinstance(prompt, str):
-        return len(tokenizer(prompt)["input_ids"])
-    if getattr(tokenizer, "chat_template", None) is None:
-        raise ValueError("prompt_format = 'chat' needs a tokenizer with a chat template, got one without: pass 'text'")
-    return len(
-        tokenizer.apply_chat_template(prompt, tokenize=True, add_generation_prompt=True, return_dict=True)["input_ids"]
-    )
+        ids = tokenizer(prompt)["input_ids"]
+    elif getattr(tokenizer, "chat_template", None) is None:
+        raise ValueError(
+            "a prompt of chat messages needs a tokenizer with a chat template, got one without: write prompts as text"
+        )
+    else:
+        ids = tokenizer.apply_chat_template(prompt, tokenize=True, add_generation_prompt=True, return_dict=True)[
+            "input_ids"
+        ]
+    if not ids:
+        raise ValueError(f"a prompt must have tokens, got none for {check.shown(prompt)}: this tokenizer drops them")
+    return [int(token) for token in ids]

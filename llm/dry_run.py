@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from fractions import Fraction
 
-from fgrpo.llm.batches import BatchArithmetic, counted
+from fgrpo.llm.batch_arithmetic import BatchArithmetic, counted
 from fgrpo.llm.config import FocalGRPOConfig
 from fgrpo.llm.presets import METHODS, tiny_preset
 from fgrpo.llm.recipe_files import yaml_line

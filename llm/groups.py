@@ -45,8 +45,7 @@ class PromptGroups:
                 "this trl groups rollouts in another way, so the focal weight cannot be applied"
             )
         rewards = success_rewards_B.reshape(-1, group_size)
-        scorable = ~np.isnan(rewards)
-        # a NaN is above no threshold
+        scorable = rewards == rewards  # a NaN is not itself, and above no threshold
         return cls(group_size, scorable.sum(axis=1), (rewards > threshold).sum(axis=1))
 
     @cached_property
@@ -67,10 +66,13 @@ class PromptGroups:
 
     def rows(self, values_P: FloatArray) -> FloatArray:
         """A value per group repeated for its rows: [P] -> [B]."""
-        return np.repeat(values_P, self.group_size)
+        return values_P.repeat(self.group_size)
 
 
 def renormalized(weight_P: FloatArray, active_P: NDArray[np.bool_]) -> FloatArray:
-    """Weights divided by their mean over the active groups; as they are if there is none, or that mean is 0."""
+    """Weights of groups with a success rate, divided by their mean over the active ones.
+
+    As they are if no group is active, or that mean is 0.
+    """
     mean = weight_P[active_P].mean() if active_P.any() else 0.0
     return weight_P / mean if mean > 0 else weight_P

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any
 
-from fgrpo.llm.batches import fit_batches
+from fgrpo.llm.batch_arithmetic import fit_batches
 from fgrpo.llm.data import DEEPSCALER
 from fgrpo.theory import _validation as check
 from fgrpo.theory.advantages import matched_learning_rate

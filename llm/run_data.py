@@ -6,14 +6,16 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-from datasets import Dataset, load_dataset
-from transformers import AutoTokenizer
+from datasets import Dataset
 from trl import DatasetMixtureConfig, get_dataset
 
-from fgrpo.llm.data import DEEPSCALER, is_prompt, prepare_math
+from fgrpo.llm.data import DEEPSCALER, is_prompt, load_from_hub, prepare_math
+from fgrpo.llm.evaluation.models import load_tokenizer
 from fgrpo.llm.records import SUFFIXES, read_records
 from fgrpo.llm.reward_loading import refuse_missing_columns
 from fgrpo.llm.settings import Settings
+from fgrpo.llm.tiny_world import task
+from fgrpo.llm.tiny_world.tokenizer import build_tokenizer
 from fgrpo.theory import _validation as check
 
 
@@ -47,9 +49,7 @@ def load_data(
             "dataset_name must name a file or a data set on the hub, got none: pass --dataset_name prompts.jsonl"
         )
     elif name == "tiny":
-        from fgrpo.llm.tiny_world.task import rows
-
-        train, test = (Dataset.from_list(rows()) for _ in range(2))
+        train, test = (Dataset.from_list(task.rows()) for _ in range(2))
     elif Path(name).suffix.lower() in SUFFIXES:
         train = _from_file(name, settings, write)
         test = _from_file(_test_file(settings), settings, write) if evaluates else None
@@ -57,7 +57,9 @@ def load_data(
         train, test = _prepared(name, settings, write), None
     else:
         write(f"data {name} from the hub or its cache")
-        train, test = _splits(_from_hub(name, settings), settings, evaluates)
+        streaming = bool(settings.get("dataset_streaming"))
+        found = load_from_hub(name, name=settings.get("dataset_config"), streaming=streaming)
+        train, test = _splits(found, settings, evaluates)
     test = test if evaluates else None
     for part, least in ((train, settings.batches.prompts_per_generation), (test, 1)):
         if isinstance(part, Dataset):
@@ -92,31 +94,20 @@ def _from_file(name: str, settings: Settings, write: Callable[[str], object]) ->
 
 def _prepared(source: str, settings: Settings, write: Callable[[str], object]) -> Dataset:
     """Problems and answers as prompts, as the paper made them."""
-    tokenizer = load_tokenizer(settings)
+    tokenizer = _tokenizer(settings)
     chat = getattr(tokenizer, "chat_template", None) is not None
     prepared = prepare_math(source, tokenizer=tokenizer, prompt_format="chat" if chat else "text")
     write(f"{source}: {prepared.counts}")
     return prepared.dataset
 
 
-def load_tokenizer(settings: Settings) -> Any:
-    """The tokenizer of the model.
-
-    Raises:
-        ValueError: If there is no model of that name.
-    """
+def _tokenizer(settings: Settings) -> Any:
     name = settings.get("model_name_or_path")
     if name == "tiny":
-        from fgrpo.llm.tiny_world.tokenizer import build_tokenizer
-
         return build_tokenizer()
-    with model_must_load(name):
-        return AutoTokenizer.from_pretrained(
-            name,
-            revision=settings.get("model_revision"),
-            trust_remote_code=settings.get("trust_remote_code"),
-            padding_side="left",
-        )
+    return load_tokenizer(
+        name, revision=settings.get("model_revision"), trust_remote_code=settings.get("trust_remote_code")
+    )
 
 
 @contextmanager
@@ -129,19 +120,6 @@ def model_must_load(name: str) -> Iterator[None]:
         raise ValueError(
             f"model_name_or_path must be a folder with a model or a name that the hub serves, got {name!r} "
             f"({reason[:120]}): check the name and the network"
-        ) from None
-
-
-def _from_hub(name: str, settings: Settings) -> Any:
-    try:
-        return load_dataset(
-            name, name=settings.get("dataset_config"), streaming=bool(settings.get("dataset_streaming"))
-        )
-    except (OSError, ValueError) as error:  # DatasetNotFoundError and the errors of the network are OSErrors
-        reason = str(error).partition("\n")[0]
-        raise ValueError(
-            f"dataset_name must be a file or a data set that the hub serves, got {name!r} ({reason}): check the name "
-            "and the network, or pass a .jsonl, .json, .csv or .parquet file"
         ) from None
 
 

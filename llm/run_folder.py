@@ -65,32 +65,29 @@ class RunFolder:
         tables = self.path / "completions"
         return set(found) == {RECORD, "completions"} and tables.is_dir() and not any(tables.iterdir())
 
-    def checkpoint(self) -> Path:
+    def latest_checkpoint(self) -> Path:
         """The latest whole checkpoint in the folder.
 
         Raises:
-            ValueError: If there is none, or it is of another configuration.
+            ValueError: If there is none.
         """
         found = [path.parent for path in self.path.glob(f"checkpoint-*/{RECORD}")]
         if not found:
             raise ValueError(
                 f"--resume needs a checkpoint of this command, got none in {self.path}: start without --resume"
             )
-        latest = max(found, key=lambda path: int(path.name.rpartition("-")[2]))
-        self.refuse_other_settings(latest)
-        return latest
+        return max(found, key=lambda path: int(path.name.rpartition("-")[2]))
 
     def refuse_other_settings(self, checkpoint: Path) -> None:
         """Raise if a checkpoint was made with other settings; one without a record is not compared.
 
         Raises:
-            ValueError: One line with what differs.
+            ValueError: One line with what differs, or that the record is damaged.
         """
         record = checkpoint / RECORD
         if not record.is_file():
             return
-        there = json.loads(record.read_text(encoding="utf-8"))
-        differing = self._differences(there)
+        differing = self._differences(_read_record(record))
         if differing:
             more = f" and {len(differing) - 4} more" if len(differing) > 4 else ""
             raise ValueError(
@@ -132,6 +129,20 @@ class RunFolder:
     def _record(self) -> dict[str, Any]:
         values = json.loads(json.dumps(dict(self.settings.values), default=str))
         return {"settings": values, "world_size": self.settings.world_size}
+
+
+def _read_record(file: Path) -> dict[str, Any]:
+    """What `write_record` wrote."""
+    try:
+        record = json.loads(file.read_text(encoding="utf-8"))
+        if not isinstance(record["settings"], dict) or not isinstance(record["world_size"], int):
+            raise TypeError
+    except (ValueError, KeyError, TypeError):
+        raise ValueError(
+            f"{file} must be the settings of a run as they were written, got a damaged file: delete it to go on "
+            "without a comparison of the settings, or start anew with another --output_dir"
+        ) from None
+    return dict(record)
 
 
 class RecordCallback(TrainerCallback):

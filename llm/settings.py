@@ -10,13 +10,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from difflib import get_close_matches
 from importlib.resources import files
+from math import inf
 from pathlib import Path
 from typing import Any, NoReturn
 
 from trl import DatasetMixtureConfig, ModelConfig, TrlParser
 from trl.scripts.grpo import GRPOScriptArguments
 
-from fgrpo.llm.batches import BatchArithmetic, counted
+from fgrpo.llm.batch_arithmetic import BatchArithmetic, counted
 from fgrpo.llm.config import FocalGRPOConfig
 from fgrpo.llm.launch import is_launched
 from fgrpo.llm.presets import find_model, preset, tiny_preset
@@ -88,15 +89,23 @@ class Settings:
         )
 
     def refuse_misfits(self) -> None:
-        """Raise where batches, in training or in evaluation, do not hold whole groups.
+        """Raise where batches, in training or in evaluation, do not hold whole groups, or a run has no update.
 
         Raises:
             ValueError: With numbers that fit.
         """
+        steps, epochs = self.get("max_steps"), self.get("num_train_epochs")
+        if steps == 0 or (steps < 0 and not 0 < epochs < inf):  # TRL makes one update all the same
+            name, value = ("max_steps", steps) if steps == 0 else ("num_train_epochs", epochs)
+            raise ValueError(
+                f"{name} must be above 0, got {value}: pass for example --max_steps 100, or --dry-run to see what a "
+                "run would be"
+            )
         n = self.get("num_generations_eval") or self.batches.group_size
         size = self.get("per_device_eval_batch_size")
-        if str(self.get("eval_strategy")) != "no" and size * self.world_size % n:
-            fitting = next(k for k in range(size, size + n) if k * self.world_size % n == 0)
+        if str(self.get("eval_strategy")) != "no" and (size < 1 or size * self.world_size % n):
+            start = max(size, 1)
+            fitting = next(k for k in range(start, start + n) if k * self.world_size % n == 0)
             raise ValueError(
                 f"the rollouts of an evaluation batch must be a multiple of num_generations {n}, got {size} per device "
                 f"x {counted('process', self.world_size)}: what fits is per_device_eval_batch_size {fitting}"

@@ -8,14 +8,16 @@ from typing import Any
 from transformers import PrinterCallback, ProgressCallback
 from trl import ModelConfig, get_peft_config, get_quantization_config
 
-from fgrpo.llm.batches import counted
+from fgrpo.llm.batch_arithmetic import counted
 from fgrpo.llm.config import FocalGRPOConfig
+from fgrpo.llm.evaluation.models import trainer_step
 from fgrpo.llm.quiet import quiet
 from fgrpo.llm.reward_loading import close_rewards, load_rewards
-from fgrpo.llm.run_data import load_data, load_tokenizer, model_must_load
+from fgrpo.llm.run_data import load_data, model_must_load
 from fgrpo.llm.run_folder import RecordCallback, RunFolder
 from fgrpo.llm.settings import Settings
 from fgrpo.llm.summary import FocalSummaryCallback
+from fgrpo.llm.tiny_world.tokenizer import build_tokenizer
 from fgrpo.llm.trainer import FocalGRPOTrainer
 
 TINY = "tiny"
@@ -80,16 +82,29 @@ def _checkpoint(settings: Settings, folder: RunFolder, *, overwrite: bool, resum
     if overwrite and (resume or named):
         raise ValueError("--overwrite and --resume must not come together, got both: pass one of them")
     if resume or str(named).lower() == "true":
-        return folder.checkpoint()
-    if named is not None:
-        if not Path(named).is_dir():
+        checkpoint = folder.latest_checkpoint()
+    elif named is None:
+        folder.refuse_leftovers(overwrite=overwrite)
+        return None
+    else:
+        checkpoint = Path(named)
+        if not checkpoint.is_dir():
             raise ValueError(
                 f"resume_from_checkpoint must be a folder, got {named!r}: check the path, or pass --resume"
             )
-        folder.refuse_other_settings(Path(named))
-        return Path(named)
-    folder.refuse_leftovers(overwrite=overwrite)
-    return None
+    folder.refuse_other_settings(checkpoint)
+    _refuse_finished(settings, checkpoint)
+    return checkpoint
+
+
+def _refuse_finished(settings: Settings, checkpoint: Path) -> None:
+    """Raise where no update is left to make: TRL would make one more."""
+    done, steps = trainer_step(str(checkpoint)) or 0, settings.get("max_steps")
+    if 0 < steps <= done:
+        raise ValueError(
+            f"max_steps must be above the {done} steps of {checkpoint}, got {steps}: the run is finished, pass a "
+            "larger --max_steps to go on"
+        )
 
 
 def _rewards(settings: Settings) -> list[Any]:
@@ -139,7 +154,7 @@ def _model(settings: Settings, write: Callable[[str], object]) -> tuple[str, Any
         return name, None
     from fgrpo.llm.tiny_world.pretraining import base_model_folder
 
-    return str(base_model_folder(announce=write)), load_tokenizer(settings)
+    return str(base_model_folder(announce=write)), build_tokenizer()
 
 
 def _refuse_misnamed(settings: Settings, names: list[str]) -> None:

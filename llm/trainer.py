@@ -20,6 +20,8 @@ What this means in the corners:
 """
 
 from dataclasses import dataclass
+from functools import lru_cache
+from math import inf
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -36,6 +38,9 @@ if TYPE_CHECKING:
     from trl import GRPOTrainer as _Trainer  # which stands behind the mixin wherever it is used
 else:
     _Trainer = object
+
+_weight_of = lru_cache(maxsize=2**16)(focal_weight)
+"""The rates of groups of N rollouts are few, and come again at every step: each is computed and checked once."""
 
 
 @dataclass
@@ -73,26 +78,25 @@ class FocalWeightMixin(_Trainer):
         Returns:
             Finite weights >= 0, one per group.
         """
-        weight_P: FloatArray = focal_weight(success_rate_P, self.args.focal_gamma)
-        return weight_P
+        gamma = self.args.focal_gamma
+        return np.array([_weight_of(rate, gamma) for rate in success_rate_P.tolist()])
 
     def _calculate_rewards(self, inputs: Any, prompts: Any, completions: Any, completion_ids_list: Any) -> torch.Tensor:
         """Rewards as TRL has them; on the way, success rates and weights are taken and logged."""
         rewards: torch.Tensor = super()._calculate_rewards(inputs, prompts, completions, completion_ids_list)
         rows, processes = len(prompts), self.accelerator.num_processes
-        if len(rewards) != rows * processes:
-            raise contract.changed(f"rewards must have {processes} times {rows} rows", str(len(rewards)))
+        if rewards.size(0) != rows * processes:
+            raise contract.changed(f"rewards must have {processes} times {rows} rows", str(rewards.size(0)))
         groups = self._prompt_groups(rewards)
-        here = self._rows_here(rows)
+        first = self.accelerator.process_index * rows
+        here = slice(first, first + rows)
         if self.environments is None and not {"image", "images"} & set(inputs[0]):
-            _check_prompts(prompts, here.start, groups.group_size)  # an environment may give each rollout its own
+            _check_prompts(prompts, first, groups.group_size)  # an environment may give each rollout its own
         training = self.model.training
         weight_P = self._weights(groups) if training else np.ones_like(groups.empirical_success_rate_P)
-        self._generation = _Generation(groups.rows(weight_P), here) if training else None
-        self._log_columns(
-            empirical_success_rate=groups.rows(groups.empirical_success_rate_P)[here],
-            focal_weight=groups.rows(weight_P)[here],
-        )
+        weight_B = groups.rows(weight_P)
+        self._generation = _Generation(weight_B, here) if training else None
+        self._log_columns(groups, weight_B, here)
         self._log_diagnostics(groups, weight_P)
         return rewards
 
@@ -122,8 +126,8 @@ class FocalWeightMixin(_Trainer):
     def _apply(self, generation: _Generation, output: dict[str, Any]) -> None:
         """Multiply the advantages of this process."""
         advantages, here = output["advantages"], generation.weight_B[generation.here]
-        if len(advantages) != len(here):
-            raise contract.changed(f"advantages must have {len(here)} rows", str(len(advantages)))
+        if advantages.size(0) != len(here):
+            raise contract.changed(f"advantages must have {len(here)} rows", str(advantages.size(0)))
         output["advantages"] = advantages * _like(here, advantages)
 
     def _log_weighted(self, generation: _Generation, used: torch.Tensor) -> None:
@@ -143,28 +147,30 @@ class FocalWeightMixin(_Trainer):
         success_rewards_B = rewards[:, self._success_index].cpu().numpy()
         return PromptGroups.from_rewards(success_rewards_B, size, self.args.success_threshold)
 
-    def _rows_here(self, rows: int) -> slice:
-        return slice(self.accelerator.process_index * rows, (self.accelerator.process_index + 1) * rows)
-
     def _weights(self, groups: PromptGroups) -> FloatArray:
+        """Of all groups; 1 for those without a scorable rollout."""
         known = groups.known_P
         weight_P = np.ones(len(known))
         weight_P[known] = self.group_weights(groups.empirical_success_rate_P[known])
-        if not (weight_P.min() >= 0 and weight_P.max() < np.inf):  # a NaN is neither
+        weights = weight_P.tolist()
+        if not all(0.0 <= weight < inf for weight in weights):  # a NaN is neither
             raise ValueError(
-                f"group_weights must return finite weights of at least 0, got {weight_P.tolist()}: "
+                f"group_weights must return finite weights of at least 0, got {weights}: "
                 "bound the weight at success rates 0 and 1"
             )
-        return renormalized(weight_P, groups.active_P) if self.args.focal_renormalize else weight_P
+        if self.args.focal_renormalize:
+            weight_P[known] = renormalized(weight_P[known], groups.active_P[known])
+        return weight_P
 
-    def _log_columns(self, **columns: FloatArray) -> None:
-        for name, values in columns.items():
+    def _log_columns(self, groups: PromptGroups, weight_B: FloatArray, here: slice) -> None:
+        rate_B = groups.rows(groups.empirical_success_rate_P)
+        for name, values in (("empirical_success_rate", rate_B), ("focal_weight", weight_B)):
             if name in self._pending_extra_logs:
                 raise ValueError(
                     f"the completions table already has a column {name!r}, got another of that name from a reward "
                     "function: rename what it logs"
                 )
-            self._log_completion_extra(name, values.tolist())
+            self._log_completion_extra(name, values[here].tolist())
 
     def _log_diagnostics(self, groups: PromptGroups, weight_P: FloatArray) -> None:
         training = self.model.training

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from fgrpo.simulate.config import CONFIG_SCHEMA, RunConfig
-from fgrpo.simulate.files import TEMPORARY, write_atomically
+from fgrpo.simulate.files import TEMPORARY, lock_for_writing, write_atomically
 from fgrpo.simulate.trajectory import Trajectory, versions
 from fgrpo.theory._validation import shown
 
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 RUNS = "runs"
 SWEEP = "sweep.parquet"
 PLAN = "plan.parquet"
-LOCK = ".lock"
 FIGURE_SUFFIXES = {".png", ".pdf", ".csv"}
 """What a figure consists of, as fgrpo.figures.save_figure writes it."""
 
@@ -44,28 +43,12 @@ class ResultsFolder:
     """
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:
-        import filelock
-
         self.folder = _folder(folder)
-        self._lock = filelock.FileLock(self.folder / LOCK)
         self._verified: dict[RunConfig, pd.DataFrame] = {}
 
     def __enter__(self) -> Self:
-        import filelock
-
         self._refuse_wrong_paths()
-        try:
-            (self.folder / RUNS).mkdir(parents=True, exist_ok=True)
-            self._lock.acquire(blocking=False)
-        except filelock.Timeout:
-            raise ValueError(
-                f"a results folder has one writer at a time, got {self.folder} that another process is writing to: "
-                "wait for it or choose another --out"
-            ) from None
-        except OSError as error:
-            raise ValueError(
-                f"the results folder must be writable, got {self.folder} ({error.strerror}): choose another --out"
-            ) from None
+        self._lock = lock_for_writing(self.folder, RUNS)
         # whoever left these behind is gone, since this process holds the lock
         for left_over in (*self.folder.glob(f".*{TEMPORARY}"), *(self.folder / RUNS).glob(f".*{TEMPORARY}")):
             if not left_over.is_dir():  # a folder is none of ours

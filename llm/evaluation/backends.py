@@ -64,27 +64,6 @@ class Backend(Protocol):
         """Draw `samples` completions of each prompt; `seeds` has one number, below 2^31, for each."""
 
 
-def encode(tokenizer: Any, prompt: str | list[dict[str, str]]) -> list[int]:
-    """A prompt as tokens: a chat through the model's template, with the start of the answer.
-
-    Raises:
-        ValueError: If it is a chat and the tokenizer has no template, or if no token comes out.
-    """
-    if isinstance(prompt, str):
-        ids = tokenizer(prompt)["input_ids"]
-    elif getattr(tokenizer, "chat_template", None) is None:
-        raise ValueError(
-            "a prompt of chat messages needs a tokenizer with a chat template, got one without: write prompts as text"
-        )
-    else:
-        ids = tokenizer.apply_chat_template(prompt, tokenize=True, add_generation_prompt=True, return_dict=True)[
-            "input_ids"
-        ]
-    if not ids:
-        raise ValueError(f"a prompt must have tokens, got none for {check.shown(prompt)}: this tokenizer drops them")
-    return [int(token) for token in ids]
-
-
 class TransformersBackend:
     """Batches padded on the left, through transformers' `generate`.
 

@@ -17,11 +17,12 @@ _WEIGHTS = (".safetensors", ".bin")
 _TAIL = 2**16
 
 
-def load_tokenizer(name: str) -> Any:
+def load_tokenizer(name: str, **options: Any) -> Any:
     """The tokenizer of a model.
 
     Args:
         name: A folder, or a name on the hub.
+        **options: Of `from_pretrained`, such as `revision`.
 
     Returns:
         The tokenizer. A generic one of the library `tokenizers` is loaded as such, where transformers would take the
@@ -43,7 +44,7 @@ def load_tokenizer(name: str) -> Any:
     with _one_line("tokenizer", name):
         declared = folder and _declared_class(folder / "tokenizer_config.json")
         generic = declared in ("TokenizersBackend", "PreTrainedTokenizerFast")
-        return (PreTrainedTokenizerFast if generic else AutoTokenizer).from_pretrained(name)
+        return (PreTrainedTokenizerFast if generic else AutoTokenizer).from_pretrained(name, **options)
 
 
 def load_model(name: str, dtype: str = "auto") -> Any:
@@ -124,7 +125,7 @@ def trainer_step(name: str) -> int | None:
     try:
         return int(json.loads(state.read_text(encoding="utf-8"))["global_step"])
     except (OSError, ValueError, KeyError, TypeError):
-        raise ValueError(f"{str(state)!r} must hold a global_step, got damage: pass --compute instead") from None
+        raise ValueError(f"{str(state)!r} must hold a global_step, got damage: take another checkpoint") from None
 
 
 def _folder(name: str) -> Path | None:

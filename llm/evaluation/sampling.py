@@ -8,7 +8,8 @@ import hashlib
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from fgrpo.llm.evaluation.backends import Backend, Completion, encode
+from fgrpo.llm.data import encode
+from fgrpo.llm.evaluation.backends import Backend, Completion
 from fgrpo.llm.evaluation.problems import Problem
 
 SUCCESS_ABOVE = 0.5

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,7 @@ from tqdm import tqdm
 
 import fgrpo
 from fgrpo.evaluation import EVALUATION_KEY
-from fgrpo.llm.evaluation.backends import Backend, BackendName, SamplingSettings, load_backend
+from fgrpo.llm.evaluation.backends import BackendName, SamplingSettings, load_backend
 from fgrpo.llm.evaluation.models import fingerprint, load_tokenizer, trainer_step
 from fgrpo.llm.evaluation.problems import Problem, read_problems
 from fgrpo.llm.evaluation.sampling import Reward, Sampled, parts_of, sample_part
@@ -35,18 +35,41 @@ def load_reward(name: str) -> Reward:
     return load_rewards([REWARD_NAMES.get(name, name)])[0]
 
 
-def sampling_identity(
-    model: str, data: str | PathLike[str], samples: int, reward: str, backend: BackendName, settings: SamplingSettings
-) -> dict[str, Any]:
-    """All that the samples and their verdicts depend on, as JSON has it."""
-    return {
-        "model_fingerprint": fingerprint(model),
-        "data": file_digest(data),
-        "samples": samples,
-        "reward": reward,
-        "backend": backend,
-        **asdict(settings),
-    }
+@dataclass(frozen=True)
+class Sampling:
+    """What is drawn of each problem, and what judges it.
+
+    Attributes:
+        data: Problems, see `fgrpo.llm.evaluation.problems.read_problems`.
+        samples: Completions of each problem, >= 1.
+        reward: `math`, `exact`, or what else `fgrpo.llm.reward_loading` knows.
+        backend: `transformers` or `vllm`.
+        settings: How to draw.
+
+    Raises:
+        ValueError: If there is no whole number of samples.
+    """
+
+    data: str | PathLike[str]
+    samples: int
+    reward: str
+    backend: BackendName
+    settings: SamplingSettings
+
+    def __post_init__(self) -> None:
+        check.scalar("samples", check.whole("samples", self.samples, 1, "pass the completions of each problem"))
+
+    def of(self, model: str) -> dict[str, Any]:
+        """All that a model's samples and their verdicts depend on, as JSON has it."""
+        short = {long: short for short, long in REWARD_NAMES.items()}
+        return {
+            "model_fingerprint": fingerprint(model),
+            "data": file_digest(self.data),
+            "samples": self.samples,
+            "reward": short.get(self.reward, self.reward),
+            "backend": self.backend,
+            **asdict(self.settings),
+        }
 
 
 def evaluate_models(
@@ -91,12 +114,11 @@ def evaluate_models(
 
     Source: Appendix L.4 (v2).
     """
-    drawing = settings or SamplingSettings()
-    count = int(check.scalar("samples", check.whole("samples", samples, 1, "pass the completions of each problem")))
+    sampling = Sampling(data, samples, reward, backend, settings or SamplingSettings())
     judge = load_reward(reward)
     try:
         return [
-            _evaluate(model, data, count, out, reward, judge, drawing, backend, overwrite, progress, write)
+            _evaluate(model, sampling, judge, out, overwrite=overwrite, progress=progress, write=write)
             for model in models
         ]
     finally:
@@ -105,38 +127,24 @@ def evaluate_models(
 
 def _evaluate(
     model: str,
-    data: str | PathLike[str],
-    samples: int,
-    out: Path,
-    reward: str,
+    sampling: Sampling,
     judge: Reward,
-    settings: SamplingSettings,
-    backend: BackendName,
+    out: Path,
+    *,
     overwrite: bool,
     progress: bool,
     write: Callable[[str], object],
 ) -> Path:
-    identity = sampling_identity(model, data, samples, reward, backend, settings)
+    identity = sampling.of(model)
     path = out / f"{model_label(model)}-{identity['model_fingerprint'][:8]}.parquet"
     if path.exists() and not overwrite:
         stored = json.loads((read_parquet(path).schema.metadata or {}).get(EVALUATION_KEY, b"{}"))
         refuse_other_settings(stored.get("settings"), identity, f"the counts in {str(path)!r}")
         return path
     tokenizer = load_tokenizer(model)
-    problems = read_problems(data, chat=getattr(tokenizer, "chat_template", None) is not None)
+    problems = read_problems(sampling.data, chat=getattr(tokenizer, "chat_template", None) is not None)
     with Parts(out / f".{path.stem}.parts", identity, overwrite=overwrite) as parts:
-        names = sample_to_parts(
-            parts,
-            problems,
-            samples,
-            settings,
-            judge,
-            tokenizer,
-            lambda: load_backend(backend, model, tokenizer, settings),
-            _count,
-            progress=progress,
-            label=model_label(model),
-        )
+        names = sample_to_parts(parts, model, tokenizer, problems, sampling, judge, _count, progress=progress)
         counts = pa.concat_tables([parts.read(name) for name in names])
         write_parquet(_finished(counts, model, identity, write), path)
         parts.discard()
@@ -145,29 +153,31 @@ def _evaluate(
 
 def sample_to_parts(
     parts: Parts,
-    problems: Sequence[Problem],
-    samples: int,
-    settings: SamplingSettings,
-    judge: Reward,
+    model: str,
     tokenizer: Any,
-    load: Callable[[], Backend],
+    problems: Sequence[Problem],
+    sampling: Sampling,
+    judge: Reward,
     tabulate: Callable[[Sequence[Sampled]], pa.Table],
     *,
     progress: bool,
-    label: str,
 ) -> list[str]:
     """Sample what parts are missing and store of each what `tabulate` makes of it; the model loads if any is missing.
 
     Returns:
         The names of all parts, in the order of the problems.
     """
+    samples, settings = sampling.samples, sampling.settings
     divided = parts_of(problems, samples, settings.batch_size)
     names = [f"part-{i:06d}" for i in range(len(divided))]
     missing = [(name, part) for name, part in zip(names, divided, strict=True) if not parts.has(name)]
     if missing:
         refuse_missing_columns([judge], {"prompt": problems[0].prompt, **problems[0].columns})
-        backend, stream = load(), f"{settings.seed} {parts.settings['model_fingerprint']}"
-        with tqdm(total=len(problems), desc=label, unit="problem", disable=not progress) as bar:
+        backend = load_backend(sampling.backend, model, tokenizer, settings)
+        stream = f"{settings.seed} {parts.settings['model_fingerprint']}"
+        with tqdm(
+            total=len(problems), desc=f"{model_label(model)}, sampling", unit="problem", disable=not progress
+        ) as bar:
             bar.update(len(problems) - sum(len(part) for _, part in missing))
             for name, part in missing:
                 parts.save(name, tabulate(sample_part(backend, tokenizer, part, samples, stream, judge)))

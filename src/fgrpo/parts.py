@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from fgrpo.simulate.files import write_atomically
+from fgrpo.simulate.files import lock_for_writing, write_atomically
 from fgrpo.theory._validation import shown
 
 if TYPE_CHECKING:
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 Settings = Mapping[str, Any]
 
 _SETTINGS = "settings.json"
-_LOCK = ".lock"
 
 
 class Parts:
@@ -38,26 +37,10 @@ class Parts:
     """
 
     def __init__(self, folder: Path, settings: Settings, *, overwrite: bool = False) -> None:
-        import filelock
-
         self.folder, self.settings, self.overwrite = folder, settings, overwrite
-        self._lock = filelock.FileLock(folder / _LOCK)
 
     def __enter__(self) -> Self:
-        import filelock
-
-        try:
-            self.folder.mkdir(parents=True, exist_ok=True)
-            self._lock.acquire(blocking=False)
-        except filelock.Timeout:
-            raise ValueError(
-                f"unfinished results have one writer at a time, got {self.folder} that another process is writing to: "
-                "wait for it or choose another --out"
-            ) from None
-        except OSError as error:
-            raise ValueError(
-                f"the folder for results must be writable, got {self.folder} ({error.strerror}): choose another --out"
-            ) from None
+        self._lock = lock_for_writing(self.folder)
         try:
             self._begin()
         except (ValueError, OSError):

@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 from tqdm import tqdm
 
 import fgrpo
-from fgrpo.evaluation_run import load_reward, sample_to_parts, sampling_identity
-from fgrpo.llm.evaluation.backends import BackendName, SamplingSettings, load_backend
+from fgrpo.evaluation_run import Sampling, load_reward, sample_to_parts
+from fgrpo.llm.evaluation.backends import BackendName, SamplingSettings
 from fgrpo.llm.evaluation.log_probabilities import completion_nlls
 from fgrpo.llm.evaluation.models import fingerprint, load_model, load_tokenizer, vocabulary_digest
 from fgrpo.llm.evaluation.problems import read_problems
@@ -122,37 +122,27 @@ def build_probe(
 
     Source: Section 5.4 and Appendix M (v2); the control set: this project.
     """
-    drawing = settings or SamplingSettings()
-    count = int(check.scalar("samples", check.whole("samples", samples, 1, "pass the completions of each problem")))
+    sampling = Sampling(data, samples, reward, backend, settings or SamplingSettings())
     share = check.scalar("top", check.open_probability("top", top))
     if share > 0.5:
         raise ValueError(f"top must be at most 1/2, got {share}: the control set is as large, and disjoint")
     _refuse_path(path, overwrite)
-    identity = {**sampling_identity(model, data, count, reward, backend, drawing), "top": share}
+    identity = sampling.of(model)
     judge = load_reward(reward)
     try:
         tokenizer = load_tokenizer(model)
         problems = read_problems(data, chat=getattr(tokenizer, "chat_template", None) is not None)
         with Parts(path.with_name(f".{path.stem}.parts"), identity, overwrite=overwrite) as parts:
             names = sample_to_parts(
-                parts,
-                problems,
-                count,
-                drawing,
-                judge,
-                tokenizer,
-                lambda: load_backend(backend, model, tokenizer, drawing),
-                _correct_completions,
-                progress=progress,
-                label=f"{model_label(model)}, sampling",
+                parts, model, tokenizer, problems, sampling, judge, _correct_completions, progress=progress
             )
-            _score_parts(parts, names, model, drawing.dtype, score_batch_size, progress)
+            _score_parts(parts, names, model, sampling.settings.dtype, score_batch_size, progress)
             correct = pa.concat_tables([parts.read(f"{name}-scored") for name in names]).to_pandas()
-            probe = _choose(correct, share, drawing.seed)
-            summary = _summary(probe, count * len(problems), len(correct))
+            probe = _choose(correct, share, sampling.settings.seed)
+            summary = _summary(probe, samples * len(problems), len(correct))
             about = {
                 "model": model,
-                "settings": identity,
+                "settings": {**identity, "top": share},
                 "vocabulary": vocabulary_digest(tokenizer),
                 "summary": asdict(summary),
                 "fgrpo_version": fgrpo.__version__,

@@ -14,7 +14,8 @@ import torch
 from scipy import stats
 from transformers import Qwen2Config, Qwen2ForCausalLM
 
-from fgrpo.llm.evaluation.backends import SamplingSettings, TransformersBackend, VLLMBackend, encode, load_backend
+from fgrpo.llm.data import encode
+from fgrpo.llm.evaluation.backends import SamplingSettings, TransformersBackend, VLLMBackend, load_backend
 from fgrpo.llm.evaluation.log_probabilities import completion_nlls
 from fgrpo.llm.evaluation.models import fingerprint, load_model, load_tokenizer, trainer_step, vocabulary_digest
 from fgrpo.llm.evaluation.problems import Problem, read_problems

@@ -123,6 +123,7 @@ def test_an_interrupted_evaluation_goes_on(
     assert pq.read_table(cut).equals(pq.read_table(whole), check_metadata=True)
     monkeypatch.setattr(fgrpo.evaluation_run, "sample_part", interrupted_after(0, sample))  # none: finished
     assert evaluate(models[0], data, tmp_path / "cut") == cut
+    assert evaluate(models[0], data, tmp_path / "cut", reward="exact_match") == cut  # the long name of the same reward
     with pytest.raises(ValueError, match=r"the counts in .* must have the same settings, got reward 'exact' there"):
         evaluate(models[0], data, tmp_path / "cut", reward="digit_sum_reward")
     with pytest.raises(Interrupted):
@@ -242,10 +243,10 @@ def test_interrupted_probes_and_scores_go_on(
     settings = SamplingSettings(max_new_tokens=2, batch_size=60, dtype="float64")
     path = tmp_path / "probe.parquet"
     nlls = fgrpo.rare_probe.completion_nlls
-    for calls in (2, 3):  # of six parts
+    for calls, top in ((2, 0.5), (3, 0.2)):  # of six parts, which do not depend on the size of the rare set
         monkeypatch.setattr(fgrpo.rare_probe, "completion_nlls", interrupted_after(calls, nlls))
         with pytest.raises(Interrupted):
-            build_probe(models[0], data, 60, path, top=0.2, reward="exact", settings=settings)
+            build_probe(models[0], data, 60, path, top=top, reward="exact", settings=settings)
         monkeypatch.setattr(fgrpo.evaluation_run, "sample_part", None)  # all is drawn
     monkeypatch.setattr(fgrpo.rare_probe, "completion_nlls", interrupted_after(1, nlls))
     build_probe(models[0], data, 60, path, top=0.2, reward="exact", settings=settings)

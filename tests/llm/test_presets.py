@@ -11,7 +11,7 @@ from trl import ModelConfig
 from trl.scripts.grpo import GRPOScriptArguments
 
 from fgrpo.llm import FocalGRPOConfig
-from fgrpo.llm.batches import BatchArithmetic, fit_batches
+from fgrpo.llm.batch_arithmetic import BatchArithmetic, fit_batches
 from fgrpo.llm.presets import GROUP_SIZES, METHODS, MODELS, Preset, preset, tiny_preset
 from fgrpo.reported import reported_setting
 

@@ -95,6 +95,9 @@ def test_resuming_is_the_run_without_a_break(run: Callable[..., list[str]], tmp_
         run("--focal_gamma", "0.5", "--output_dir", "parts", resume=True)
     with pytest.raises(ValueError, match=r"learning_rate 0\.0003 there and 0\.1 here"):
         run("--learning_rate", ".1", "--output_dir", "new", "--resume_from_checkpoint", "parts/checkpoint-4")
+    for steps in ("4", "3"):  # nothing is left to do
+        with pytest.raises(ValueError, match=f"max_steps must be above the 4 steps of parts/checkpoint-4, got {steps}"):
+            run("--max_steps", steps, "--output_dir", "parts", resume=True)
     assert contents(tmp_path / "parts") == before
     assert not (tmp_path / "new").exists()
 
@@ -150,6 +153,10 @@ def test_what_may_change_when_a_run_goes_on(tmp_path: Path, monkeypatch: pytest.
     monkeypatch.setenv("WORLD_SIZE", "2")
     with pytest.raises(ValueError, match="1 processes there and 2 here"):
         RunFolder(read_settings("tiny", None, [])).refuse_other_settings(tmp_path)
+    for damage in ("", '{"settings": {', "[]", '{"settings": {}}', "\x80"):
+        (tmp_path / RECORD).write_bytes(damage.encode("latin-1"))
+        with pytest.raises(ValueError, match=f"{RECORD} must be the settings of a run .* got a damaged file: delete"):
+            there.refuse_other_settings(tmp_path)
 
 
 FILES = {
@@ -172,8 +179,12 @@ BAD = [
     ("--dataset_name mixed.jsonl", "must have values of one type in each column, got a mixture"),
     ("--dataset_name number.json", "prompt in row 1 must be text or a list of messages"),
     ("--dataset_name roles.json", "prompt in row 1 must be text or a list of messages"),
-    ("--dataset_name some/data", "dataset_name must be a file or a data set that the hub serves, got 'some/data'"),
+    (
+        "--dataset_name some/data",
+        "data 'some/data' must load from the hub, got .* or pass a .csv, .jsonl, .json",
+    ),
     ("--eval_strategy steps", "evaluation batch must be a multiple of num_generations 6, got 8 per device x 1 process"),
+    ("--eval_strategy steps --per_device_eval_batch_size 0", "got 0 per device .* per_device_eval_batch_size 6$"),
     (
         "--eval_strategy steps --per_device_eval_batch_size 6 --dataset_name texts.jsonl",
         "dataset_test_split must be a file to evaluate on",
@@ -186,6 +197,8 @@ BAD = [
     ("--reward_funcs digit_sum", "did you mean 'digit_sum_reward'"),
     ("--reward_weights 1 2", "reward_weights must be one for each of the reward functions digit_sum_reward, got 2"),
     ("--success_reward other", "success_reward must be one of the reward functions digit_sum_reward, got 'other'"),
+    ("--max_steps 0", "max_steps must be above 0, got 0"),
+    ("--max_steps -1 --num_train_epochs 0", "num_train_epochs must be above 0, got 0.0"),
     ("--num_generations 1", "num_generations must be at least 2, got 1"),
     ("--num_generations 7", "multiple of num_generations 7, got 24 per device x 1 process x 1 steps = 24: what fits"),
     ("--loss_type cispo", "epsilon_high must be set"),

@@ -51,6 +51,7 @@ CASES: dict[str, dict[str, Any]] = {
     "truncated rollouts masked": {"mask_truncated_completions": True},
     "unscaled": {"scale_rewards": "none", "focal_gamma": 0.7},
     "renormalized": RENORMALIZED,
+    "renormalized, None": {**UNSURE, "focal_renormalize": True, "per_device_train_batch_size": 32},
     "{-1, 1}": {"rewards": (signed_start,)},
     "format reward": TWO_REWARDS,
     "weights": {**TWO_REWARDS, "reward_weights": [0.5, 2.0]},

@@ -60,5 +60,5 @@ def expected_rows(
             advantage[i] = (totals[i] - fmean(known)) / (1.0 if scale == "none" else deviation + EPSILON)
     live = [weights[g] for g in members if active[g]]
     if renormalize and live and fmean(live) > 0:
-        weights = {g: w / fmean(live) for g, w in weights.items()}
+        weights = {g: w if isnan(rate[g]) else w / fmean(live) for g, w in weights.items()}
     return [Row(advantage[i] * weights[g], rate[g], weights[g]) for i, g in enumerate(groups)]
