@@ -19,9 +19,9 @@ from trl.scripts.grpo import GRPOScriptArguments
 
 from fgrpo.llm.batch_arithmetic import BatchArithmetic, counted
 from fgrpo.llm.config import FocalGRPOConfig
-from fgrpo.llm.launch import is_launched
+from fgrpo.llm.launch import is_launched, running_processes
 from fgrpo.llm.presets import find_model, preset, tiny_preset
-from fgrpo.llm.recipe_files import FOLDER, LAUNCHES, read_layers
+from fgrpo.llm.recipe_files import FOLDER, LAUNCHES, read_layers, read_yaml
 from fgrpo.theory import _validation as check
 
 KINDS = (GRPOScriptArguments, FocalGRPOConfig, ModelConfig, DatasetMixtureConfig)
@@ -54,7 +54,7 @@ class Settings:
     @property
     def processes_to_start(self) -> int:
         """How many processes stand in the place of each one that runs: 1 once the run is launched."""
-        return self.world_size // int(os.environ.get("WORLD_SIZE", 1))
+        return self.world_size // running_processes()
 
     @property
     def batches(self) -> BatchArithmetic:
@@ -167,7 +167,7 @@ def _world_size(launch: Sequence[str]) -> int:
     asked = _asked_processes(launch)
     if not is_launched():
         return asked or 1
-    running = int(os.environ.get("WORLD_SIZE", 1))
+    running = running_processes()
     if asked not in (None, running):
         raise ValueError(  # accelerate runs one process on a CPU whatever it is asked for
             f"num_processes must be the processes that run, got {asked} where {running} run: on a CPU use "
@@ -177,14 +177,13 @@ def _world_size(launch: Sequence[str]) -> int:
 
 
 def _asked_processes(launch: Sequence[str]) -> int | None:
-    import yaml
-
     if "--num_processes" in launch:
-        return int(launch[launch.index("--num_processes") + 1])
-    if "--config_file" in launch:
-        content = yaml.safe_load(Path(launch[launch.index("--config_file") + 1]).read_text(encoding="utf-8"))
-        return int(content.get("num_processes", 1))
-    return None
+        asked = int(launch[launch.index("--num_processes") + 1])
+    elif "--config_file" in launch:
+        asked = read_yaml(Path(launch[launch.index("--config_file") + 1])).get("num_processes", 1)
+    else:
+        return None
+    return int(check.scalar("num_processes", check.whole("num_processes", asked, 1, "pass the number of devices")))
 
 
 class _Parser(TrlParser):
@@ -206,9 +205,11 @@ class _Keys:
         for action in self.parser._actions:
             action.default = argparse.SUPPRESS  # only what was given comes out
             self.actions.setdefault(action.dest, action)
+        self.launcher = launch_command_parser()
+        self.launcher.exit_on_error = False
         self.launch_actions = {
             option: action
-            for action in launch_command_parser()._actions
+            for action in self.launcher._actions
             for option in action.option_strings
             if action.dest not in self.actions and action.dest != "help"
         }
@@ -226,13 +227,18 @@ class _Keys:
                 if text is None:
                     raw[key] = value
             elif f"--{key}" in self.launch_actions:
-                launch += [f"--{key}"] if value is True else [f"--{key}", str(value)]
+                flag = self.launch_actions[f"--{key}"].nargs == 0
+                launch += [f"--{key}"] * bool(value) if flag else [f"--{key}", str(value)]
             else:
                 self._refuse(key)
         from_files = vars(self.parser.parse_args(texts))
         from_line, rest = self.parser.parse_known_args(list(arguments))
-        launch += self._launch_arguments(rest)
-        return {**raw, **from_files, **vars(from_line)}, tuple(_resolved(launch))
+        launch = _resolved([*launch, *self._launch_arguments(rest)])
+        try:
+            self.launcher.parse_args([*launch, "-m", "fgrpo"])
+        except argparse.ArgumentError as error:
+            raise ValueError(f"{error}: see accelerate launch --help for what it takes") from None
+        return {**raw, **from_files, **vars(from_line)}, tuple(launch)
 
     def _texts(self, action: argparse.Action, key: str, value: Any) -> list[str] | None:
         """A YAML value as arguments, so that it is checked like one; None if it stays as it is."""

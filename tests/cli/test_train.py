@@ -62,10 +62,14 @@ def test_bad_arguments_are_one_line(capsys: pytest.CaptureFixture[str], argument
 def test_launch_arguments_start_the_same_command_in_their_processes(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("FGRPO_LAUNCHED", "")  # so that what the command sets is undone
-    monkeypatch.delenv("FGRPO_LAUNCHED")
     started: list[Any] = []
-    monkeypatch.setattr(accelerate_launch, "launch_command", started.append)
+    inherited: list[str] = []
+
+    def starts(arguments: Any) -> None:
+        started.append(arguments)
+        inherited.append(os.environ["FGRPO_LAUNCHED"])
+
+    monkeypatch.setattr(accelerate_launch, "launch_command", starts)
     command = ["train", "--num_processes", "4", "--seed", "3", "--overwrite", "--mixed_precision=no"]
     assert main([*command, "--config", "tiny"]) == 0
     assert (started[0].num_processes, started[0].mixed_precision, started[0].module) == (4, "no", True)
@@ -73,14 +77,15 @@ def test_launch_arguments_start_the_same_command_in_their_processes(
     passed = started[0].training_script_args
     assert passed[:4] == ["train", "--config", "tiny", "--overwrite"]
     assert {"--seed", "3", "--num_processes", "4"} <= set(passed)
-    assert os.environ["FGRPO_LAUNCHED"] == "1"
+    assert inherited == ["1"]
+    assert "FGRPO_LAUNCHED" not in os.environ  # this process is none of those that it started
 
     def fails(_: Any) -> None:
         raise subprocess.CalledProcessError(2, "python")
 
-    monkeypatch.delenv("FGRPO_LAUNCHED")
     monkeypatch.setattr(accelerate_launch, "launch_command", fails)
     assert main(command) == 2
+    assert "FGRPO_LAUNCHED" not in os.environ
     assert capsys.readouterr().err == ""  # the process that failed has said why
 
 

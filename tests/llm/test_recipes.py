@@ -12,6 +12,7 @@ from trl import DatasetMixtureConfig, ModelConfig, TrlParser
 from trl.scripts.grpo import GRPOScriptArguments
 
 from fgrpo.llm import FocalGRPOConfig
+from fgrpo.llm.launch import is_launched, is_main_process, running_processes
 from fgrpo.llm.presets import METHODS, preset, tiny_preset
 from fgrpo.llm.recipe_files import ADDITIONS, FOLDER, LAUNCHES, RECIPES, read_layers, read_yaml, recipe_texts, yaml_line
 from fgrpo.llm.settings import Settings, read_settings
@@ -104,6 +105,7 @@ def test_later_files_and_the_command_line_win(tmp_path: Path) -> None:
 
 
 def test_a_recipe_by_name_fits_the_model_the_group_and_the_processes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LOCAL_RANK", "0")
     monkeypatch.setenv("WORLD_SIZE", "4")
     settings = read_settings("focal_cispo,vllm_server", "llama-3.2-3b-instruct", ["--num_generations", "16"])
     assert settings.values["focal_gamma"] == 0.5
@@ -117,6 +119,7 @@ def test_a_recipe_by_name_fits_the_model_the_group_and_the_processes(monkeypatch
 
 
 def test_a_recipe_as_a_file_is_taken_as_it_stands(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LOCAL_RANK", "0")
     monkeypatch.setenv("WORLD_SIZE", "4")
     settings = read_settings(str(FOLDER / "focal_grpo.yaml"), None, ["--num_generations", "16"])
     assert settings.batches.prompts_per_generation == 256 * 4 // 16 * 8 // 16
@@ -138,6 +141,21 @@ def test_arguments_of_accelerate_are_kept_apart(tmp_path: Path) -> None:
     assert settings.batches.prompts_per_generation == 256
 
 
+def test_flags_of_accelerate_are_on_or_off(tmp_path: Path) -> None:
+    (tmp_path / "mine.yaml").write_text("multi_gpu: false\nmodule: true\nuse_deepspeed: no\nnum_machines: 1\n")
+    assert read_settings(f"tiny,{tmp_path}/mine.yaml", None, []).launch == ("--module", "--num_machines", "1")
+
+
+def test_a_cluster_that_sets_world_size_alone_has_launched_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WORLD_SIZE", "4")
+    monkeypatch.setenv("RANK", "3")
+    assert (is_launched(), is_main_process()) == (False, True)
+    settings = read_settings("tiny", None, [])
+    assert (settings.world_size, settings.processes_to_start) == (1, 1)
+    monkeypatch.setenv("LOCAL_RANK", "3")
+    assert (is_launched(), is_main_process(), running_processes()) == (True, False, 4)
+
+
 def test_a_launch_that_started_fewer_processes_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FGRPO_LAUNCHED", "1")  # and no WORLD_SIZE: what accelerate does on a CPU
     with pytest.raises(ValueError, match="num_processes must be the processes that run, got 2 where 1 run"):
@@ -155,6 +173,14 @@ BAD_ARGUMENTS = [
     ("tiny", ["stray"], "arguments must be --key value, got 'stray'"),
     ("tiny", ["--max_steps", "x"], "invalid int value: 'x'"),
     ("tiny", ["--optim", "x"], "argument --optim: invalid choice: 'x': see"),
+    ("tiny", ["--num_processes"], "argument --num_processes/--num-processes: expected one argument: see accelerate"),
+    (
+        "tiny",
+        ["--num_processes", "x"],
+        "argument --num_processes/--num-processes: invalid int value: 'x': see accelerate",
+    ),
+    ("tiny", ["--num_processes", "0"], "num_processes must be a whole number of at least 1, got 0"),
+    ("tiny", ["--accelerate_config"], "accelerate_config must be fsdp2, zero3, .* got ''"),
     ("tiny", ["--accelerate_config", "none"], "accelerate_config must be fsdp2, zero3"),
 ]
 
