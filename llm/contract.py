@@ -34,8 +34,10 @@ ATTRIBUTES = (
 """The attributes of TRL's trainer that are read or written."""
 
 
-def check_class(trainer_class: type) -> None:
-    """Refuse a trainer class whose base does not have the methods that the focal weight hangs on.
+def check_class(trainer_class: type, mixin: type) -> None:
+    """Refuse a trainer class whose bases do not have the methods that the focal weight hangs on.
+
+    Every class behind `mixin` that defines one of them is looked at, not `GRPOTrainer` alone.
 
     Warns:
         UserWarning: If the installed TRL is outside `SUPPORTED_TRL`, though its methods look as expected.
@@ -50,12 +52,17 @@ def check_class(trainer_class: type) -> None:
             f"focal weights need a subclass of GRPOTrainer, got {trainer_class.__name__}({bases}): trainers with their "
             "own pipeline, the asynchronous one among them, make advantages where the weight cannot reach them"
         )
+    behind = trainer_class.__mro__[trainer_class.__mro__.index(mixin) + 1 :]
     for name, expected in PARAMETERS.items():
-        method = getattr(GRPOTrainer, name, None)
-        found = None if method is None else tuple(inspect.signature(method).parameters)
-        if found != expected:
-            shown = "no such method" if found is None else f"({', '.join(found)})"
-            raise ValueError(f"GRPOTrainer.{name} must take ({', '.join(expected)}), got {shown}: {_way_out()}")
+        rule = f"{name} must take ({', '.join(expected)})"
+        definitions = [base for base in behind if name in vars(base)]
+        if not definitions:
+            raise ValueError(f"{behind[0].__name__}.{rule}, got no such method: {_way_out()}")
+        for base in definitions:
+            parameters = inspect.signature(vars(base)[name]).parameters
+            hands_on = any(one.kind is one.VAR_POSITIONAL for one in parameters.values())
+            if tuple(parameters) != expected and not hands_on:
+                raise ValueError(f"{base.__name__}.{rule}, got ({', '.join(parameters)}): {_way_out()}")
     if version("trl") not in SpecifierSet(SUPPORTED_TRL, prereleases=True):
         warnings.warn(f"trl {version('trl')} is not among the tested releases {SUPPORTED_TRL}", stacklevel=3)
 

@@ -19,6 +19,7 @@ What this means in the corners:
 5. Evaluation is never weighted. Its groups have `num_generations_eval` rollouts.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from math import inf
@@ -62,12 +63,12 @@ class FocalWeightMixin(_Trainer):
     _generation: _Generation | None = None
 
     def __init__(self, model: Any, reward_funcs: Any = None, args: Any = None, *rest: Any, **keywords: Any) -> None:
-        contract.check_class(type(self))
+        contract.check_class(type(self), FocalWeightMixin)
         if not isinstance(args, FocalGRPOConfig):
             raise ValueError(f"args must be a FocalGRPOConfig, got {type(args).__name__}: pass args=FocalGRPOConfig()")
         super().__init__(model, reward_funcs, args, *rest, **keywords)
         contract.check_trainer(self)
-        self._success_index = _success_index(self.reward_func_names, args.success_reward)
+        self._success_index = success_index(self.reward_func_names, args.success_reward)
 
     def group_weights(self, success_rate_P: FloatArray) -> FloatArray:
         """Weight of each group from its empirical success rate: `fgrpo.theory.focal_weight` at `focal_gamma`.
@@ -211,8 +212,16 @@ class FocalGRPOTrainer(FocalWeightMixin, GRPOTrainer):
     }
 
 
-def _success_index(names: list[str], success_reward: str | None) -> int:
-    """Index of the reward function that defines success."""
+def success_index(names: Sequence[str], success_reward: str | None) -> int:
+    """Index of the reward function that defines success.
+
+    Args:
+        names: Names of the reward functions as TRL logs them.
+        success_reward: One of them; None where there is only one.
+
+    Raises:
+        ValueError: If success is not defined, or a function has the name of a column that is logged.
+    """
     for name in diagnostics.COLUMNS:
         if name in names:
             raise ValueError(
@@ -229,7 +238,7 @@ def _success_index(names: list[str], success_reward: str | None) -> int:
             f"success_reward must name exactly one reward function, got {success_reward!r} and {listed}: "
             "pass one of these names, or rename a function"
         )
-    return names.index(success_reward)
+    return list(names).index(success_reward)
 
 
 def _check_prompts(prompts: list[Any], first_row: int, group_size: int) -> None:

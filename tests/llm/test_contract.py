@@ -1,9 +1,12 @@
 """The trainer refuses a TRL that works otherwise, and a definition of success that is none, before any training."""
 
+from importlib.metadata import requires
 from pathlib import Path
 from typing import Any
 
 import pytest
+from packaging.requirements import Requirement
+from packaging.specifiers import SpecifierSet
 from trl import GRPOConfig, GRPOTrainer
 from trl.experimental.async_grpo import AsyncGRPOTrainer
 
@@ -22,6 +25,25 @@ def test_changed_methods_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyP
     monkeypatch.delattr(GRPOTrainer, name)
     with pytest.raises(ValueError, match=rf"GRPOTrainer.{name} must take .*, got no such method: {RANGE}"):
         build(FocalGRPOTrainer, tmp_path)
+
+
+def test_methods_of_the_class_behind_the_mixin_are_looked_at(tmp_path: Path) -> None:
+    class Other(GRPOTrainer):
+        def _calculate_rewards(self, inputs: Any) -> Any:
+            raise AssertionError
+
+    class HandsOn(GRPOTrainer):
+        def _calculate_rewards(self, *arguments: Any) -> Any:
+            return super()._calculate_rewards(*arguments)
+
+    with pytest.raises(ValueError, match=rf"Other._calculate_rewards must take .*, got \(self, inputs\): {RANGE}"):
+        build(type("FocalOther", (FocalWeightMixin, Other), {}), tmp_path)
+    build(type("FocalHandsOn", (FocalWeightMixin, HandsOn), {}), tmp_path).train()
+
+
+def test_the_range_is_that_of_the_installed_package() -> None:
+    required = [one for text in requires("fgrpo") or () if (one := Requirement(text)).name == "trl"]
+    assert {str(one.specifier) for one in required} == {str(SpecifierSet(contract.SUPPORTED_TRL))}
 
 
 def test_missing_attributes_are_refused(tmp_path: Path) -> None:
