@@ -12,6 +12,12 @@ import transformers
 from huggingface_hub.utils import logging as hub_logging
 
 
+def remove_chatty(trainer: Any) -> None:
+    """Take the progress bar and the printed logs from a trainer: this package writes lines of its own."""
+    for callback in (transformers.PrinterCallback, transformers.ProgressCallback):
+        trainer.remove_callback(callback)
+
+
 @contextmanager
 def quiet(write: Callable[[str], object]) -> Iterator[None]:
     """No progress bars, telemetry or advice from the libraries; warnings of this package in a line."""

@@ -1,6 +1,5 @@
 """Reward functions by name: those of this package and of TRL, or any function by its import path."""
 
-import functools
 import importlib
 import inspect
 import os
@@ -8,6 +7,8 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
+
+from trl.trainer.utils import get_callable_name
 
 from fgrpo.llm.rewards import REWARDS
 from fgrpo.theory import _validation as check
@@ -42,8 +43,8 @@ def load_rewards(names: Sequence[str]) -> list[Callable[..., Any]]:
         names: Any of `NAMES`, or import paths: `module:function`, or `module.function` as TRL has it.
 
     Returns:
-        A function for each name, which keeps its own name and refuses to return another number of rewards than there
-        are completions.
+        What each name leads to. It may be asynchronous; TRL refuses another number of rewards than there are
+        completions, and so does `fgrpo.llm.evaluation.sampling.sample_part`.
 
     Raises:
         ValueError: If a name is unknown or leads to nothing that can be called, or there is none.
@@ -54,7 +55,7 @@ def load_rewards(names: Sequence[str]) -> list[Callable[..., Any]]:
         raise ValueError(
             "reward_funcs must name at least one reward function, got none: pass for example --reward_funcs math_reward"
         )
-    return [_counted(_load(name)) for name in names]
+    return [_load(name) for name in names]
 
 
 def refuse_missing_columns(rewards: Sequence[Callable[..., Any]], row: Mapping[str, Any]) -> None:
@@ -71,19 +72,18 @@ def refuse_missing_columns(rewards: Sequence[Callable[..., Any]], row: Mapping[s
     """
     columns = {name: [value] for name, value in row.items() if name not in _PASSED_BY_TRL | {"prompt"}}
     for reward in rewards:
+        name = get_callable_name(reward)
         for column in _needed_columns(reward):
             if column not in columns:
-                raise ValueError(
-                    f"the data must have a column {column} for {reward.__name__}, got {', '.join(row)}: add it"
-                )
-        if reward.__name__ in (*REWARDS, "digit_sum_reward"):
+                raise ValueError(f"the data must have a column {column} for {name}, got {', '.join(row)}: add it")
+        if name in (*REWARDS, "digit_sum_reward"):
             reward(prompts=[row["prompt"]], completions=[""], **columns)
 
 
 def close_rewards(rewards: Sequence[Any]) -> None:
     """End the processes that reward functions have started."""
     for reward in rewards:
-        close = getattr(getattr(reward, "__wrapped__", reward), "close", None)
+        close = getattr(reward, "close", None)
         if close is not None:
             close()
 
@@ -125,25 +125,3 @@ def _needed_columns(reward: Callable[..., Any]) -> list[str]:
         and parameter.kind in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY)
         and name not in _PASSED_BY_TRL
     ]
-
-
-def _counted(reward: Callable[..., Any]) -> Callable[..., Any]:
-    """The same function, checked: one reward per completion (TRL would spread a single one over all)."""
-    if inspect.iscoroutinefunction(reward):
-        return reward
-
-    @functools.wraps(reward)
-    def counted(prompts: Any, completions: Any, **others: Any) -> Any:
-        rewards = reward(prompts=prompts, completions=completions, **others)
-        count = len(rewards) if isinstance(rewards, Sequence) else None
-        if count != len(completions):
-            got = f"{count} rewards" if count is not None else f"a {type(rewards).__name__}"
-            raise ValueError(
-                f"{counted.__name__} must return a list of one reward per completion, got {got} for "
-                f"{len(completions)} completions: return None for those that cannot be judged"
-            )
-        return rewards
-
-    if not hasattr(reward, "__name__"):
-        counted.__name__ = type(reward).__name__
-    return counted

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from accelerate import PartialState
 from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 
 from fgrpo.llm.settings import Settings
@@ -18,12 +19,14 @@ _REPLACED = ("checkpoint-*", "completions", "runs")
 _FREE = frozenset(
     {
         *("disable_tqdm", "log_completions", "log_level", "log_on_each_node", "logging_first_step", "logging_steps"),
-        *("logging_strategy", "max_steps", "num_completions_to_print", "num_train_epochs", "output_dir", "project"),
-        *("push_to_hub", "report_to", "resume_from_checkpoint", "run_name", "save_strategy", "save_steps"),
-        *("save_total_limit", "vllm_gpu_memory_utilization", "vllm_server_host", "vllm_server_port"),
+        *("logging_strategy", "num_completions_to_print", "output_dir", "project", "push_to_hub", "report_to"),
+        *("resume_from_checkpoint", "run_name", "save_strategy", "save_steps", "save_total_limit"),
+        *("vllm_gpu_memory_utilization", "vllm_server_host", "vllm_server_port"),
     }
 )
 """Keys that may change when a run goes on: they do not change what a step does."""
+_LENGTH = frozenset({"max_steps", "num_train_epochs"})
+"""Keys that may change, too, where the learning rate of a step does not depend on the length of the run."""
 
 
 class RunFolder:
@@ -63,7 +66,7 @@ class RunFolder:
     def _has_not_begun(self, found: list[str]) -> bool:
         """Whether all that is there is what a run leaves that failed before its first step."""
         tables = self.path / "completions"
-        return set(found) == {RECORD, "completions"} and tables.is_dir() and not any(tables.iterdir())
+        return set(found) - {RECORD} == {"completions"} and tables.is_dir() and not any(tables.iterdir())
 
     def latest_checkpoint(self) -> Path:
         """The latest whole checkpoint in the folder.
@@ -95,15 +98,24 @@ class RunFolder:
                 "the checkpoint, or start anew with another --output_dir"
             )
 
+    @property
+    def length_is_free(self) -> bool:
+        """Whether the learning rate of a step is the same however long the run is: a constant, after warm-up steps."""
+        schedule, warm_up = (self.settings.get(key) for key in ("lr_scheduler_type", "warmup_steps"))
+        return schedule == "constant" or (schedule == "constant_with_warmup" and not 0 < warm_up < 1)
+
     def _differences(self, there: Mapping[str, Any]) -> list[str]:
         here = self._record()
         old, new = there["settings"], here["settings"]
         differing = []
-        for key in sorted((old.keys() | new.keys()) - _FREE):
+        for key in sorted((old.keys() | new.keys()) - _FREE - (_LENGTH if self.length_is_free else set())):
             before = old[key] if key in old else json.loads(json.dumps(self.settings.default(key)))
             now = new[key] if key in new else json.loads(json.dumps(self.settings.default(key)))
             if before != now:
-                differing.append(f"{key} {check.shown(before)} there and {check.shown(now)} here")
+                reason = f" (the {self.settings.get('lr_scheduler_type')} learning rate is for one length)"
+                differing.append(
+                    f"{key} {check.shown(before)} there and {check.shown(now)} here{reason if key in _LENGTH else ''}"
+                )
         if there["world_size"] != here["world_size"]:
             differing.append(f"{there['world_size']} processes there and {here['world_size']} here")
         return differing
@@ -152,6 +164,7 @@ class RecordCallback(TrainerCallback):
         self.folder = folder
 
     def on_save(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any) -> None:
-        """Write the record, on the main process only."""
+        """Write the record, on the main process, when all have written what is theirs."""
+        PartialState().wait_for_everyone()
         if state.is_world_process_zero:
             self.folder.write_record(Path(args.output_dir or ".") / f"checkpoint-{state.global_step}")

@@ -1,24 +1,25 @@
 """A run from its settings: `fgrpo train`."""
 
-import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from transformers import PrinterCallback, ProgressCallback
+from transformers.trainer_pt_utils import get_model_param_count
 from trl import ModelConfig, get_peft_config, get_quantization_config
+from trl.trainer.utils import get_callable_name
 
 from fgrpo.llm.batch_arithmetic import counted
 from fgrpo.llm.config import FocalGRPOConfig
 from fgrpo.llm.evaluation.models import trainer_step
-from fgrpo.llm.quiet import quiet
+from fgrpo.llm.launch import is_main_process
+from fgrpo.llm.quiet import quiet, remove_chatty
 from fgrpo.llm.reward_loading import close_rewards, load_rewards
 from fgrpo.llm.run_data import load_data, model_must_load
 from fgrpo.llm.run_folder import RecordCallback, RunFolder
 from fgrpo.llm.settings import Settings
 from fgrpo.llm.summary import FocalSummaryCallback
 from fgrpo.llm.tiny_world.tokenizer import build_tokenizer
-from fgrpo.llm.trainer import FocalGRPOTrainer
+from fgrpo.llm.trainer import FocalGRPOTrainer, success_index
 
 TINY = "tiny"
 
@@ -49,8 +50,7 @@ def train(
 
     Source: the convention of TRL's command line; the rest: this project.
     """
-    main_process = int(os.environ.get("RANK", 0)) == 0
-    say = write if main_process else _nothing
+    say = write if is_main_process() else _nothing
     with quiet(say):
         folder = RunFolder(settings)
         checkpoint = _checkpoint(settings, folder, overwrite=overwrite, resume=resume)
@@ -59,10 +59,9 @@ def train(
             trainer = _trainer(settings, rewards, say)
             trainer.add_callback(RecordCallback(folder))
             trainer.add_callback(FocalSummaryCallback(say))
-            for chatty in (PrinterCallback, ProgressCallback):
-                trainer.remove_callback(chatty)
+            remove_chatty(trainer)
             trainer.accelerator.wait_for_everyone()  # every process has looked at the folder
-            if main_process:
+            if is_main_process():
                 folder.start(replace=overwrite)
             say(_opening(settings, trainer, checkpoint))
             trainer.train(resume_from_checkpoint=None if checkpoint is None else str(checkpoint))
@@ -93,17 +92,19 @@ def _checkpoint(settings: Settings, folder: RunFolder, *, overwrite: bool, resum
                 f"resume_from_checkpoint must be a folder, got {named!r}: check the path, or pass --resume"
             )
     folder.refuse_other_settings(checkpoint)
-    _refuse_finished(settings, checkpoint)
+    _refuse_finished(settings, folder, checkpoint)
     return checkpoint
 
 
-def _refuse_finished(settings: Settings, checkpoint: Path) -> None:
+def _refuse_finished(settings: Settings, folder: RunFolder, checkpoint: Path) -> None:
     """Raise where no update is left to make: TRL would make one more."""
     done, steps = trainer_step(str(checkpoint)) or 0, settings.get("max_steps")
     if 0 < steps <= done:
+        way_out = (
+            "pass a larger --max_steps to go on" if folder.length_is_free else "its learning rate is for this length"
+        )
         raise ValueError(
-            f"max_steps must be above the {done} steps of {checkpoint}, got {steps}: the run is finished, pass a "
-            "larger --max_steps to go on"
+            f"max_steps must be above the {done} steps of {checkpoint}, got {steps}: the run is finished, {way_out}"
         )
 
 
@@ -114,7 +115,15 @@ def _rewards(settings: Settings) -> list[Any]:
         rewards.append(settings.get("reward_model_name_or_path"))
     if settings.get("reward_funcs") or not rewards:
         rewards += load_rewards(settings.get("reward_funcs") or [])
-    _refuse_misnamed(settings, [name if isinstance(name, str) else name.__name__ for name in rewards])
+    # of a reward model TRL keeps the last part of the name
+    names = [reward.split("/")[-1] if isinstance(reward, str) else get_callable_name(reward) for reward in rewards]
+    weights = settings.get("reward_weights")
+    if weights is not None and len(weights) != len(names):
+        raise ValueError(
+            f"reward_weights must be one for each of the reward functions {', '.join(names)}, got {len(weights)}: "
+            f"pass {len(names)} numbers"
+        )
+    success_index(names, settings.get("success_reward"))  # the trainer would say so too late: it makes the folder first
     return rewards
 
 
@@ -157,22 +166,9 @@ def _model(settings: Settings, write: Callable[[str], object]) -> tuple[str, Any
     return str(base_model_folder(announce=write)), build_tokenizer()
 
 
-def _refuse_misnamed(settings: Settings, names: list[str]) -> None:
-    weights, success = settings.get("reward_weights"), settings.get("success_reward")
-    if weights is not None and len(weights) != len(names):
-        raise ValueError(
-            f"reward_weights must be one for each of the reward functions {', '.join(names)}, got {len(weights)}: "
-            f"pass {len(names)} numbers"
-        )
-    if success is not None and success not in names:
-        raise ValueError(
-            f"success_reward must be one of the reward functions {', '.join(names)}, got {success!r}: pass one of them"
-        )
-
-
 def _opening(settings: Settings, trainer: FocalGRPOTrainer, checkpoint: Path | None) -> str:
     batches, arguments = settings.batches, trainer.args
-    parameters = sum(parameter.numel() for parameter in trainer.model.parameters())
+    parameters = get_model_param_count(trainer.model)  # under ZeRO-3 each process holds a part
     line = (
         f"{settings.get('model_name_or_path')}: {parameters:,} parameters, {arguments.loss_type}, "
         f"focal_gamma {arguments.focal_gamma:g}, N = {batches.group_size}, "

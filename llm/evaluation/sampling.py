@@ -73,6 +73,11 @@ def sample_part(
         completion_ids=[completion.token_ids for completion in flat],
         **{name: [problem.columns[name] for problem in repeated] for name in part[0].columns},
     )
+    if len(rewards) != len(flat):
+        raise ValueError(
+            f"a reward function must return one reward per completion, got {len(rewards)} for {len(flat)} completions: "
+            "return None for those that cannot be judged"
+        )
     # NaN is no say, too, as in the trainer
     correct = [None if value is None or value != value else bool(value > SUCCESS_ABOVE) for value in rewards]
     return [

@@ -8,14 +8,14 @@ from typing import Any
 import pandas as pd
 import torch
 from datasets import Dataset
-from transformers import PrinterCallback, ProgressCallback, Qwen2ForCausalLM
+from transformers import Qwen2ForCausalLM
 
 from fgrpo.llm.config import FocalGRPOConfig
 from fgrpo.llm.experiment.arms import Arm
 from fgrpo.llm.experiment.protocol import EVALUATION, GROUP, Protocol
 from fgrpo.llm.experiment.recorder import EvaluationCallback, RecordedTrainer, Records
 from fgrpo.llm.presets import METHODS
-from fgrpo.llm.quiet import quiet
+from fgrpo.llm.quiet import quiet, remove_chatty
 from fgrpo.llm.tiny_world.modes import AnswerModes, answer_modes
 from fgrpo.llm.tiny_world.pretraining import base_model_folder
 from fgrpo.llm.tiny_world.task import MAX_COMPLETION_LENGTH, digit_sum_reward, rows
@@ -50,8 +50,7 @@ def run_arm(arm: Arm, seed: int, protocol: Protocol, bases: Path) -> pd.DataFram
             processing_class=build_tokenizer(),
             records=records,
         )
-        for chatty in (PrinterCallback, ProgressCallback):
-            trainer.remove_callback(chatty)
+        remove_chatty(trainer)
         per_update = protocol.prompts_per_update * arm.group_size / arm.updates_per_generation
         trainer.add_callback(EvaluationCallback(records, per_update))
         trainer.train()

@@ -322,6 +322,8 @@ def test_a_reward_without_a_say_is_neither_right_nor_wrong(folder: Path) -> None
     rewards = [1.0, float("nan"), None, 0.5]
     (sampled,) = sample_part(backend, tokenizer, [Problem("x", "a06:", {})], 4, "0", lambda **_: rewards)
     assert sampled.correct == [True, None, None, False]
+    with pytest.raises(ValueError, match="must return one reward per completion, got 4 for 3 completions: return None"):
+        sample_part(backend, tokenizer, [Problem("x", "a06:", {})], 3, "0", lambda **_: rewards)
 
 
 def test_problems_from_files(tmp_path: Path) -> None:

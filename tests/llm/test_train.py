@@ -14,6 +14,7 @@ import pandas as pd
 import pytest
 import yaml
 from safetensors.torch import load_file
+from trl.trainer.utils import get_callable_name
 
 from fgrpo.cli import main
 from fgrpo.llm import reward_loading, run_data
@@ -150,9 +151,26 @@ def test_what_may_change_when_a_run_goes_on(tmp_path: Path, monkeypatch: pytest.
     for arguments in (["--seed", "9"], ["--steps_per_generation", "2"], ["--reward_funcs", "exact_match"]):
         with pytest.raises(ValueError, match=f"{arguments[0][2:]} .* there and"):
             RunFolder(read_settings("tiny", None, arguments)).refuse_other_settings(tmp_path)
+    monkeypatch.setenv("LOCAL_RANK", "0")
     monkeypatch.setenv("WORLD_SIZE", "2")
     with pytest.raises(ValueError, match="1 processes there and 2 here"):
         RunFolder(read_settings("tiny", None, [])).refuse_other_settings(tmp_path)
+    monkeypatch.delenv("LOCAL_RANK")
+    for schedule, free in (("linear", False), ("constant_with_warmup", True)):
+        there = RunFolder(read_settings("tiny", None, ["--lr_scheduler_type", schedule]))
+        there.write_record(tmp_path)
+        longer = RunFolder(read_settings("tiny", None, ["--lr_scheduler_type", schedule, "--max_steps", "99"]))
+        assert longer.length_is_free is free
+        if free:
+            longer.refuse_other_settings(tmp_path)
+            continue
+        with pytest.raises(
+            ValueError, match=r"max_steps 60 there and 99 here \(the linear learning rate is for one length\): pass"
+        ):
+            longer.refuse_other_settings(tmp_path)
+    warm_up = ["--lr_scheduler_type", "constant_with_warmup", "--warmup_steps"]
+    for steps, free in (("0.1", False), ("10", True)):
+        assert RunFolder(read_settings("tiny", None, [*warm_up, steps])).length_is_free is free
     for damage in ("", '{"settings": {', "[]", '{"settings": {}}', "\x80"):
         (tmp_path / RECORD).write_bytes(damage.encode("latin-1"))
         with pytest.raises(ValueError, match=f"{RECORD} must be the settings of a run .* got a damaged file: delete"):
@@ -196,7 +214,8 @@ BAD = [
     ("--reward_funcs none.of.it", "No module named 'none'"),
     ("--reward_funcs digit_sum", "did you mean 'digit_sum_reward'"),
     ("--reward_weights 1 2", "reward_weights must be one for each of the reward functions digit_sum_reward, got 2"),
-    ("--success_reward other", "success_reward must be one of the reward functions digit_sum_reward, got 'other'"),
+    ("--success_reward other", "success_reward must name exactly one reward function, got 'other' and digit_sum_re"),
+    ("--reward_model_name_or_path some/judge --success_reward some/judge", "got 'some/judge' and judge, digit_sum"),
     ("--max_steps 0", "max_steps must be above 0, got 0"),
     ("--max_steps -1 --num_train_epochs 0", "num_train_epochs must be above 0, got 0.0"),
     ("--num_generations 1", "num_generations must be at least 2, got 1"),
@@ -215,24 +234,45 @@ def test_refuses_before_anything_is_written(
     with pytest.raises(ValueError, match=message) as caught:
         run(*arguments.split())
     assert "\n" not in str(caught.value)
-    assert not list((tmp_path / "runs").rglob("*.*")) if (tmp_path / "runs").exists() else True
+    assert not (tmp_path / "runs").exists()
 
 
-@pytest.mark.parametrize(
-    ("name", "message"),
-    [("short", "short must return .* got 1 rewards for 24 completions"), ("single", "got a float for 24 completions")],
-)
-def test_a_wrong_number_of_rewards_ends_the_run(
-    run: Callable[..., list[str]], tmp_path: Path, name: str, message: str
+def test_success_that_is_not_defined_is_refused_before_anything_is_written(
+    run: Callable[..., list[str]], tmp_path: Path
 ) -> None:
     (tmp_path / "rewards_of_mine.py").write_text(FILES["rewards_of_mine.py"])
-    with pytest.raises(ValueError, match=message):
-        run("--reward_funcs", f"rewards_of_mine.{name}", "--success_reward", name)
+    (tmp_path / "two.yaml").write_text("success_reward:\nreward_funcs: [digit_sum_reward, rewards_of_mine.short]\n")
+    with pytest.raises(ValueError, match=r"must name one of the .*, got None and digit_sum_reward, short: set it"):
+        run(config="tiny,two.yaml")
+    assert not (tmp_path / "runs").exists()
+
+
+def test_a_wrong_number_of_rewards_ends_the_run_and_blocks_no_other(
+    run: Callable[..., list[str]], tmp_path: Path
+) -> None:
+    (tmp_path / "rewards_of_mine.py").write_text(FILES["rewards_of_mine.py"])
+    mine = ["--reward_funcs", "rewards_of_mine.short", "--success_reward"]
+    with pytest.raises(ValueError, match="'short' returned 1 rewards, but 24 were expected"):
+        run(*mine, "short")
+    (tmp_path / "runs/tiny" / RECORD).unlink()  # as where it failed while the trainer was built
+    run("--max_steps", "1")
+
+
+def test_rewards_may_be_tensors_and_objects_with_an_asynchronous_call(
+    run: Callable[..., list[str]], tmp_path: Path
+) -> None:
+    (tmp_path / "rewards_that_trl_takes.py").write_text(
+        "import torch\n\n\nclass Later:\n    async def __call__(self, completions, **_):\n"
+        "        return torch.arange(len(completions)) % 2\n\n\nlater = Later()\n"
+    )
+    run("--reward_funcs", "rewards_that_trl_takes:later", "--success_reward", "Later", "--max_steps", "1")
+    table = pd.read_parquet(tmp_path / "runs/tiny/completions/completions_00001.parquet")
+    assert table["Later"].tolist() == [0, 1] * 12
 
 
 def test_names_of_rewards_lead_somewhere() -> None:
     loaded = reward_loading.load_rewards(reward_loading.NAMES)
-    named = [reward.__name__ for reward in loaded]
+    named = [get_callable_name(reward) for reward in loaded]
     assert named[: len(reward_loading.NAMES) - 1] == list(reward_loading.NAMES[:-1])
     assert loaded[0](prompts=["?"], completions=["\\boxed{2}"], answer=["2"]) == [1.0]
     reward_loading.close_rewards(loaded)
