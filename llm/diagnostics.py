@@ -20,17 +20,17 @@ SUCCESS_KEYS: Mapping[str, str] = MappingProxyType(
     {
         "focal/success_rate": "Mean empirical success rate of the groups.",
         "focal/histogram/{k}": "Number of groups with k correct rollouts, k = 0..N.",
-        "focal/share_all_wrong": "Share of groups without a correct rollout.",
-        "focal/share_all_right": "Share of groups without a wrong rollout.",
-        "focal/share_active": "Share of active groups: at least one rollout correct and at least one wrong.",
-        "focal/share_above_0.75": "Share of groups with an empirical success rate above 3/4.",
+        "focal/all_wrong_share": "Share of groups without a correct rollout.",
+        "focal/all_right_share": "Share of groups without a wrong rollout.",
+        "focal/active_share": "Share of active groups: at least one rollout correct and at least one wrong.",
+        "focal/above_0.75_share": "Share of groups with an empirical success rate above 3/4.",
         "focal/tail_miss_estimate/{rare_fraction}": (
             "Estimate of the mean tail-miss probability, were the rare-correct region this fraction of each prompt's "
             "success rate: unbiased, from the counts (`fgrpo.theory.tail_miss_estimate`)."
         ),
-        "focal/share_unscorable_rollouts": "Share of rollouts with success reward None: they enter no success rate.",
-        "focal/share_unscorable_groups": "Share of groups without a scorable rollout: they have weight 1.",
-        "focal/share_truncated": "Share of rollouts that did not end within the length limit (TRL's clipped ratio).",
+        "focal/unscorable_rollout_share": "Share of rollouts with success reward None: they enter no success rate.",
+        "focal/unscorable_group_share": "Share of groups without a scorable rollout: they have weight 1.",
+        "focal/truncated_share": "Share of rollouts that did not end within the length limit (TRL's clipped ratio).",
     }
 )
 """Keys logged in training and in evaluation; shares of groups are among those with a success rate, where not said."""
@@ -38,7 +38,7 @@ SUCCESS_KEYS: Mapping[str, str] = MappingProxyType(
 WEIGHT_KEYS: Mapping[str, str] = MappingProxyType(
     {
         "focal/mean_weight": "Mean weight over all groups.",
-        "focal/mean_weight_active": "Mean weight over the active groups (1 with focal_renormalize).",
+        "focal/mean_weight_given_active": "Mean weight over the active groups (1 with focal_renormalize).",
         "focal/effective_groups": "(sum g)^2 / sum g^2 over the active groups: how many equal ones they are worth.",
         "focal/advantage_magnitude": "Mean absolute advantage with the weight, as the loss has it.",
         "focal/advantage_magnitude_unweighted": "Mean absolute advantage without the weight.",
@@ -66,12 +66,12 @@ def success_diagnostics(groups: PromptGroups, rare_fractions: Sequence[float]) -
     values = {
         "success_rate": _mean(rate),
         **{f"histogram/{k}": float(count) for k, count in enumerate(histogram)},
-        "share_all_wrong": _mean(correct == 0),
-        "share_all_right": _mean(correct == groups.scorable_P[known]),
-        "share_active": _mean(groups.active_P[known]),
-        "share_above_0.75": _mean(rate > 0.75),
-        "share_unscorable_rollouts": 1.0 - _mean(groups.scorable_P / groups.group_size),
-        "share_unscorable_groups": _mean(~known),
+        "all_wrong_share": _mean(correct == 0),
+        "all_right_share": _mean(correct == groups.scorable_P[known]),
+        "active_share": _mean(groups.active_P[known]),
+        "above_0.75_share": _mean(rate > 0.75),
+        "unscorable_rollout_share": 1.0 - _mean(groups.scorable_P / groups.group_size),
+        "unscorable_group_share": _mean(~known),
     }
     fractions = np.array(rare_fractions, dtype=np.float64)[:, None]
     tail_miss = tail_miss_estimate(correct, groups.scorable_P[known], fractions)
@@ -85,7 +85,7 @@ def weight_diagnostics(groups: PromptGroups, weight_P: FloatArray) -> dict[str, 
     squares = float(np.sum(active**2))
     return {
         "focal/mean_weight": _mean(weight_P),
-        "focal/mean_weight_active": _mean(active),
+        "focal/mean_weight_given_active": _mean(active),
         "focal/effective_groups": float(np.sum(active)) ** 2 / squares if squares > 0 else 0.0,
     }
 

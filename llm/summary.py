@@ -43,11 +43,11 @@ def summary_line(step: int, logs: dict[str, Any]) -> str | None:
     parts = [
         f"{'eval ' if prefix else ''}step {step}",
         f"success {value('success_rate')}",
-        f"all wrong {value('share_all_wrong')}",
-        f"active {value('share_active')}",
-        f"all right {value('share_all_right')}",
+        f"all wrong {value('all_wrong_share')}",
+        f"active {value('active_share')}",
+        f"all right {value('all_right_share')}",
     ]
     if not prefix:
-        parts.append(f"weight {value('mean_weight_active')}")
+        parts.append(f"weight {value('mean_weight_given_active')}")
         parts.append(f"effective groups {value('effective_groups')}")
     return "  ".join(parts)

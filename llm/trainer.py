@@ -180,7 +180,7 @@ class FocalWeightMixin(_Trainer):
         if training:
             values |= diagnostics.weight_diagnostics(groups, weight_P)
         if metrics.get("completions/clipped_ratio"):
-            values["focal/share_truncated"] = metrics["completions/clipped_ratio"][-1]
+            values["focal/truncated_share"] = metrics["completions/clipped_ratio"][-1]
         for key, value in values.items():
             metrics[key].append(value)
 

@@ -88,8 +88,8 @@ def log_of(gamma: str) -> pd.DataFrame:
 logs = {gamma: log_of(gamma) for gamma in ("0", "1")}
 panels = {
     "success rate": ["success_rate"],
-    "share of groups": ["share_active", "share_all_right", "share_all_wrong"],
-    "mean weight, active groups": ["mean_weight_active"],
+    "share of groups": ["active_share", "all_right_share", "all_wrong_share"],
+    "mean weight, active groups": ["mean_weight_given_active"],
     "mean |advantage|": ["advantage_magnitude"],
 }
 lines = ("-", "--", ":")

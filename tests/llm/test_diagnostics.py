@@ -31,12 +31,12 @@ def test_success_values() -> None:
         "focal/histogram/2": 1,
         "focal/histogram/3": 0,
         "focal/histogram/4": 1,
-        "focal/share_all_wrong": 1 / 4,
-        "focal/share_all_right": 1 / 4,
-        "focal/share_active": 2 / 4,
-        "focal/share_above_0.75": 1 / 4,
-        "focal/share_unscorable_rollouts": 5 / 20,
-        "focal/share_unscorable_groups": 1 / 5,
+        "focal/all_wrong_share": 1 / 4,
+        "focal/all_right_share": 1 / 4,
+        "focal/active_share": 2 / 4,
+        "focal/above_0.75_share": 1 / 4,
+        "focal/unscorable_rollout_share": 5 / 20,
+        "focal/unscorable_group_share": 1 / 5,
         "focal/tail_miss_estimate/0.05": ((1 - 0.05) + (1 - 0.05) ** 2) / 4,
         "focal/tail_miss_estimate/0.2": ((1 - 0.2) + (1 - 0.2) ** 2) / 4,
     }
@@ -47,7 +47,7 @@ def test_weight_values() -> None:
     weights = np.array([1.0, 0.0, 0.75, 1 / 3, 1.0])
     expected = {
         "focal/mean_weight": np.mean(weights),
-        "focal/mean_weight_active": (0.75 + 1 / 3) / 2,
+        "focal/mean_weight_given_active": (0.75 + 1 / 3) / 2,
         "focal/effective_groups": (0.75 + 1 / 3) ** 2 / (0.75**2 + 1 / 9),
     }
     assert weight_diagnostics(GROUPS, weights) == pytest.approx(expected, rel=1e-12)
@@ -58,7 +58,7 @@ def test_nothing_to_average_is_nan() -> None:
     values = success_diagnostics(nothing, [0.1])
     assert math.isnan(values["focal/success_rate"])
     assert values["focal/histogram/2"] == 0
-    assert values["focal/share_unscorable_groups"] == 1
+    assert values["focal/unscorable_group_share"] == 1
     assert weight_diagnostics(nothing, np.ones(2))["focal/effective_groups"] == 0
 
 
@@ -135,7 +135,7 @@ def test_summary_is_one_line_per_generation(run: tuple[Any, list[str]]) -> None:
 
 def test_summary_shows_what_is_not_known_as_a_dash() -> None:
     assert summary_line(3, {"loss": 1.0}) is None
-    line = summary_line(3, {"focal/success_rate": None, "focal/share_active": 0.5})
+    line = summary_line(3, {"focal/success_rate": None, "focal/active_share": 0.5})
     assert line is not None
     assert "success -  " in line
     assert "active 0.50" in line

@@ -103,8 +103,8 @@ def test_groups_without_a_scorable_rollout_have_weight_1(tmp_path: Path) -> None
     assert unknown.sum() >= 16  # the four sums of which nothing is scorable
     assert np.all(weights[unknown] == 1.0)
     (entry,) = (e for e in trainer.state.log_history if "loss" in e)
-    assert entry["focal/share_unscorable_groups"] == unknown.sum() / 64
-    assert entry["focal/share_unscorable_rollouts"] > unknown.sum() / 64
+    assert entry["focal/unscorable_group_share"] == unknown.sum() / 64
+    assert entry["focal/unscorable_rollout_share"] > unknown.sum() / 64
     advantages = np.array(trainer._logs["advantages"])
     assert np.all(np.isfinite(advantages))
     assert np.any(advantages[unknown] != 0)  # the format reward still trains them, unweighted
