@@ -1,12 +1,20 @@
 """Configuration of the trainer: TRL's `GRPOConfig` and what the focal weight adds."""
 
 import math
+import sys
 import warnings
 from dataclasses import dataclass, field
 
 from trl import GRPOConfig
 
+from fgrpo.llm.groups import SUCCESS_THRESHOLD
 from fgrpo.theory import _validation as check
+
+_LARGEST_MEANT = {
+    **dict.fromkeys(("learning_rate", "beta", "weight_decay"), sys.float_info.max),
+    **dict.fromkeys(("epsilon", "epsilon_high"), math.inf),  # no clipping
+}
+"""Settings that are at least 0, of which TRL takes any number, with the largest value that means something."""
 
 
 @dataclass
@@ -26,7 +34,8 @@ class FocalGRPOConfig(GRPOConfig):
 
     Raises:
         ValueError: If focal_gamma is negative or not finite, success_threshold is not finite, a rare fraction is out of
-            range, the loss is cispo without epsilon_high (TRL would take 0.2, which scales every token down), or TRL
+            range, a setting of TRL is out of its range (a negative learning_rate, beta, epsilon, ... or top_p outside
+            (0, 1]), the loss is cispo without epsilon_high (TRL would take 0.2, which scales every token down), or TRL
             refuses the rest.
 
     Warns:
@@ -42,7 +51,7 @@ class FocalGRPOConfig(GRPOConfig):
         metadata={"help": "Name of the reward function that defines success; needed when there are several."},
     )
     success_threshold: float = field(
-        default=0.5, metadata={"help": "A rollout is a success if that reward is above this value."}
+        default=SUCCESS_THRESHOLD, metadata={"help": "A rollout is a success if that reward is above this value."}
     )
     focal_renormalize: bool = field(
         default=False, metadata={"help": "Divide the weights by their mean over the active groups of a generation."}
@@ -58,10 +67,14 @@ class FocalGRPOConfig(GRPOConfig):
         threshold = check.finite("success_threshold", self.success_threshold, "0.5 serves {0, 1} and {-1, 1}")
         check.scalar("success_threshold", threshold)
         check.open_probability("rare_fractions", self.rare_fractions)
-        if not 0.0 <= self.learning_rate < math.inf:
-            raise ValueError(
-                f"learning_rate must be finite and at least 0, got {self.learning_rate}: pass for example 1e-6"
-            )
+        for name, largest in _LARGEST_MEANT.items():
+            value = getattr(self, name)
+            if value is not None and not 0.0 <= value <= largest:
+                rule = "at least 0" if largest == math.inf else "finite and at least 0"
+                default = type(self).__dataclass_fields__[name].default
+                raise ValueError(f"{name} must be {rule}, got {value}: the default is {default}")
+        if not 0.0 < self.top_p <= 1.0:
+            raise ValueError(f"top_p must be above 0 and at most 1, got {self.top_p}: 1 keeps all tokens")
         if self.loss_type == "cispo" and self.epsilon_high is None:
             raise ValueError(
                 "epsilon_high must be set for loss_type='cispo', got None: it is the ceiling of the importance ratio, "

@@ -13,6 +13,9 @@ from numpy.typing import NDArray
 
 from fgrpo.theory._validation import FloatArray
 
+SUCCESS_THRESHOLD = 0.5
+"""A reward above this is a success, strictly, where nobody says otherwise: serves {0, 1} and {-1, 1}."""
+
 
 @dataclass(frozen=True)
 class PromptGroups:

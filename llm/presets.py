@@ -11,6 +11,7 @@ from typing import Any
 
 from fgrpo.llm.batch_arithmetic import fit_batches
 from fgrpo.llm.data import DEEPSCALER
+from fgrpo.llm.groups import SUCCESS_THRESHOLD
 from fgrpo.theory import _validation as check
 from fgrpo.theory.advantages import matched_learning_rate
 
@@ -239,7 +240,7 @@ def preset(
         "output_dir": f"runs/{method}-{settings.hub_name.split('/')[-1].lower()}",
         "focal_gamma": selected if chosen.focal else 0.0,
         "success_reward": "math_reward",
-        "success_threshold": 0.5,
+        "success_threshold": SUCCESS_THRESHOLD,
         **chosen.keys,
     }
     keys.setdefault("beta", 0.0)

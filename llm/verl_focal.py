@@ -8,6 +8,7 @@ from collections import defaultdict
 from collections.abc import Hashable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from fgrpo.llm.groups import SUCCESS_THRESHOLD
 from fgrpo.theory import _validation as check
 from fgrpo.theory import focal_weight
 
@@ -61,7 +62,7 @@ def focal_grpo(
 
     settings = {} if config is None else config
     gamma = _number("focal_gamma", focal_gamma, settings, None, check.non_negative)
-    threshold = _number("success_threshold", success_threshold, settings, 0.5, check.finite)
+    threshold = _number("success_threshold", success_threshold, settings, SUCCESS_THRESHOLD, check.finite)
     normalise = norm_adv_by_std_in_grpo
     if normalise is None:
         normalise = bool(settings.get("norm_adv_by_std_in_grpo", True))

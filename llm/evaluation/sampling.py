@@ -11,9 +11,7 @@ from typing import Any, NamedTuple
 from fgrpo.llm.data import encode
 from fgrpo.llm.evaluation.backends import Backend, Completion
 from fgrpo.llm.evaluation.problems import Problem
-
-SUCCESS_ABOVE = 0.5
-"""A reward above this is a success: serves rewards of 0 and 1, and of -1 and 1."""
+from fgrpo.llm.groups import SUCCESS_THRESHOLD
 
 Reward = Callable[..., Any]
 
@@ -79,7 +77,7 @@ def sample_part(
             "return None for those that cannot be judged"
         )
     # NaN is no say, too, as in the trainer
-    correct = [None if value is None or value != value else bool(value > SUCCESS_ABOVE) for value in rewards]
+    correct = [None if value is None or value != value else bool(value > SUCCESS_THRESHOLD) for value in rewards]
     return [
         Sampled(problem, ids, completions, correct[i * samples : (i + 1) * samples])
         for i, (problem, ids, completions) in enumerate(zip(part, prompts, drawn, strict=True))

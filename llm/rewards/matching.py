@@ -1,4 +1,4 @@
-r"""Rewards without mathematics: equal texts, and any scorer cut at a threshold."""
+r"""Rewards without mathematics: equal texts, and any scorer cut at a least score."""
 
 import inspect
 import math
@@ -46,10 +46,10 @@ class _Thresholded:
     """See `thresholded`; a class, so that it can be pickled."""
 
     def __init__(
-        self, scorer: Callable[..., Any], threshold: float, columns: tuple[str, ...] | None, wrong: float, name: str
+        self, scorer: Callable[..., Any], least_score: float, columns: tuple[str, ...] | None, wrong: float, name: str
     ) -> None:
         self.scorer = scorer
-        self.threshold = threshold
+        self.least_score = least_score
         self.columns = columns
         self.reward_wrong = wrong
         self.__name__ = name
@@ -70,26 +70,26 @@ class _Thresholded:
     def _success(self, score: Any) -> float | None:
         if score is None or math.isnan(score):
             return None
-        return 1.0 if score >= self.threshold else self.reward_wrong
+        return 1.0 if score >= self.least_score else self.reward_wrong
 
 
 def thresholded(
     scorer: Callable[..., Any],
-    threshold: float,
+    least_score: float,
     *,
     columns: Sequence[str] | None = None,
     reward_wrong: float = 0.0,
     name: str | None = None,
 ) -> RewardFunction:
-    """Turn a scorer into a success of 0 or 1: right where the score is at least the threshold.
+    """Turn a scorer into a success of 0 or 1: right where the score is at least `least_score`.
 
     Args:
         scorer: A reward function in TRL's convention, or with `columns` a function of one completion's text and of the
             named columns' entries for it that returns its score. Not asynchronous.
-        threshold: The least score of a success, finite. Scorers that give partial credit to wrong answers need the
+        least_score: The least score of a success, finite. Scorers that give partial credit to wrong answers need the
             score of a full solution: reasoning-gym's need 1.0.
         columns: For a function of one completion: the data's columns that it takes, in its order; may be empty.
-        reward_wrong: Reward below the threshold, 0 or -1.
+        reward_wrong: Reward below it, 0 or -1.
         name: `__name__`, after which TRL names its columns; the scorer's own by default.
 
     Returns:
@@ -101,7 +101,7 @@ def thresholded(
 
     Source: this project.
     """
-    limit = check.scalar("threshold", check.finite("threshold", threshold, "pass the least score of a success"))
+    limit = check.scalar("least_score", check.finite("least_score", least_score, "pass the least score of a success"))
     if reward_wrong not in (0.0, -1.0):
         raise ValueError(f"reward_wrong must be 0 or -1, got {check.shown(reward_wrong)}: a success has 1")
     if not callable(scorer):

@@ -27,6 +27,8 @@ PARTS = {"per_device_train_batch_size": 4, "gradient_accumulation_steps": 2, "st
         ({"rare_fractions": [0.1, 1.0]}, "rare_fractions must be strictly between 0 and 1, got 1"),
         ({"rare_fractions": [0.0]}, "rare_fractions must be strictly between 0 and 1, got 0"),
         ({"loss_type": "cispo"}, "epsilon_high must be set for loss_type='cispo', got None: .* 6.0 in the paper"),
+        ({"top_p": 0.0}, "top_p must be above 0 and at most 1, got 0.0"),
+        ({"top_p": 1.5}, "top_p must be above 0 and at most 1, got 1.5"),
         ({"num_generations": 1}, "at least 2 generations"),
         ({"num_generations": 5}, "must be divisible by num_generations"),
     ],
@@ -67,10 +69,17 @@ def test_warns_of_checkpoints_within_a_generation(
         assert not recwarn
 
 
-@pytest.mark.parametrize("value", [-1.0, float("nan"), float("inf")])
-def test_refuses_a_learning_rate_that_is_none(tmp_path: Path, value: float) -> None:
-    with pytest.raises(ValueError, match=r"learning_rate must be finite and at least 0, got .*: pass for example 1e-6"):
-        FocalGRPOConfig(**settings(tmp_path, learning_rate=value))
+@pytest.mark.parametrize("name", ["learning_rate", "beta", "weight_decay", "epsilon", "epsilon_high"])
+def test_refuses_numbers_that_trl_takes(tmp_path: Path, name: str) -> None:
+    for value in (-1.0, float("nan")):
+        with pytest.raises(ValueError, match=rf"{name} must be .*at least 0, got {value}: the default is"):
+            FocalGRPOConfig(**settings(tmp_path, **{name: value}))
+    infinite = settings(tmp_path, **{name: float("inf")})
+    if name.startswith("epsilon"):
+        assert getattr(FocalGRPOConfig(**infinite), name) == float("inf")  # no clipping
+    else:
+        with pytest.raises(ValueError, match=f"{name} must be finite and at least 0, got inf"):
+            FocalGRPOConfig(**infinite)
 
 
 def test_warns_of_scaling_across_prompts(tmp_path: Path) -> None:

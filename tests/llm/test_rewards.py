@@ -311,9 +311,9 @@ def test_thresholded_refuses() -> None:
         return [1.0]
 
     for value in (float("nan"), float("inf")):
-        with pytest.raises(ValueError, match=r"^threshold must be finite, got "):
+        with pytest.raises(ValueError, match=r"^least_score must be finite, got "):
             thresholded(partial_credit, value)
-    with pytest.raises(ValueError, match=r"^threshold must be one number, got "):
+    with pytest.raises(ValueError, match=r"^least_score must be one number, got "):
         thresholded(partial_credit, [1.0])  # type: ignore[arg-type]
     with pytest.raises(ValueError, match=r"^reward_wrong must be 0 or -1, got 1: "):
         thresholded(partial_credit, 1.0, reward_wrong=1)
