@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from fgrpo.evaluation import Comparison, ModelRow, Selected
+from fgrpo.words import table
 
 _INTERVALS = {
     "over_problems": "for a population of such problems (Student's t over problems)",
@@ -30,7 +31,7 @@ def table_text(rows: Sequence[ModelRow], selected: Sequence[Selected] | None = N
         ]
         for row in rows
     ]
-    text = [_aligned([["model", "problems", "samples", *names], *lines])]
+    text = table(["model", "problems", "samples", *names], lines, indent="", left=1)
     for method in dict.fromkeys(row.interval for row in rows):
         text.append(f"intervals: {100 * rows[0].level:g} %, {_INTERVALS[method]}, for each k by itself")
     for i, one in enumerate(selected or ()):
@@ -58,21 +59,9 @@ def comparison_text(comparison: Comparison) -> str:
         [
             f"A {comparison.a}",
             f"B {comparison.b}",
-            _aligned([["k", "pass@k A", "pass@k B", "A - B", adjusted, "verdict"], *lines]),
+            *table(["k", "pass@k A", "pass@k B", "A - B", adjusted, "verdict"], lines, indent="", left=1),
             f"paired subsampling test on {comparison.problems} problems, m = {comparison.subsample}, "
             f"{comparison.iterations:,} iterations",
             f"interval: {100 * comparison.level:g} %, {_VARIANTS[comparison.variant]}, for each k by itself",
         ]
-    )
-
-
-def _aligned(cells: Sequence[Sequence[str]]) -> str:
-    """Lines of cells in columns: the first on the left, the others on the right."""
-    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-    return "\n".join(
-        "  ".join(
-            cell.rjust(width) if i else cell.ljust(width)
-            for i, (cell, width) in enumerate(zip(line, widths, strict=True))
-        )
-        for line in cells
     )

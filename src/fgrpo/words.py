@@ -35,11 +35,16 @@ def percent(share: float) -> str:
     return "-" if isnan(share) else f"{share:.1%}"
 
 
-def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
-    """Lines of a table whose columns are flush right."""
+def table(header: Sequence[str], rows: Iterable[Sequence[str]], *, indent: str = "  ", left: int = 0) -> list[str]:
+    """Lines of a table whose columns are flush right, but for the first `left` ones."""
     lines = [header, *rows]
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    return ["  " + "  ".join(f"{cell:>{width}}" for cell, width in zip(line, widths, strict=True)) for line in lines]
+    sides = ["<" if i < left else ">" for i in range(len(widths))]
+    columns = list(zip(sides, widths, strict=True))
+    return [
+        indent + "  ".join(f"{cell:{side}{width}}" for cell, (side, width) in zip(line, columns, strict=True))
+        for line in lines
+    ]
 
 
 def plain(value: Any) -> Any:
