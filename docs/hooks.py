@@ -26,8 +26,8 @@ WIDTH = 84  # columns of a help text: what fits beside the two tables of content
 MODULES = {
     "api/llm.md": (
         "fgrpo.llm",
-        "config trainer summary diagnostics settings presets data contract rewards.math_reward rewards.completions "
-        "evaluation.sampling evaluation.models",
+        "config trainer summary diagnostics settings presets data contract rewards rewards.math_reward "
+        "rewards.matching rewards.completions verl_focal verl_score evaluation.sampling evaluation.models",
     ),
     "api/package.md": (
         "fgrpo",

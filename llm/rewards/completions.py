@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 RewardFunction = Callable[..., Sequence[float | None]]
+"""What TRL calls as f(prompts=..., completions=..., **columns): for each completion a reward, or None for no say."""
 
 _BOX = re.compile(r"\\boxed\s*\{")
 _BRACE = re.compile(r"\\.|[{}]", flags=re.DOTALL)  # a backslash takes the next character along: \{ opens nothing
