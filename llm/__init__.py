@@ -1,6 +1,6 @@
 """Language models: TRL's GRPO trainer with the focal weight of theory and simulation, and what it needs around it.
 
-Names are imported when first used (PEP 562): torch, transformers and TRL are heavy, and an extra (`fgrpo[llm]`).
+Names are imported when first used (PEP 562): torch, transformers and TRL are heavy, and come with the extra `llm`.
 """
 
 import importlib

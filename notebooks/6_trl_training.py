@@ -19,7 +19,7 @@
 #
 # Everything here is offline and on the CPU: a character-level model of 84 thousand parameters, made in code, which is
 # asked for three digits with a given sum. On the first use its base model is trained, once. Needs `pip install
-# "fgrpo[llm]"`.
+# -c constraints.txt -e ".[llm]"` in the checkout.
 
 # %%
 import json

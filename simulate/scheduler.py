@@ -8,7 +8,7 @@ from contextlib import contextmanager, suppress
 from importlib.util import find_spec
 from threading import Timer
 
-from fgrpo.theory._validation import shown
+from fgrpo.theory import _validation as check
 
 SECONDS_TO_ANSWER = 5
 
@@ -33,7 +33,7 @@ def scheduler_executor(
     """
     if find_spec("distributed") is None:
         raise ValueError(
-            "a scheduler needs what is installed, got no distributed: pip install 'fgrpo[distributed]', or leave it out"
+            f"a scheduler needs what is installed, got no distributed: {check.install('distributed')}, or leave it out"
         )
     from distributed import Client
     from distributed.scheduler import KilledWorker
@@ -47,7 +47,7 @@ def scheduler_executor(
             thread.submit(lambda: asyncio.run(asyncio.wait_for(_identity(address), seconds))).result()
     except Exception as error:  # whoever else listens there may answer anything
         raise ValueError(
-            f"the scheduler must answer within {seconds:g} seconds, got {shown(address)}, which does not "
+            f"the scheduler must answer within {seconds:g} seconds, got {check.shown(address)}, which does not "
             f"({type(error).__name__}): start one with `dask scheduler` and pass the address that it prints"
         ) from None
     with Client(address, timeout=seconds, set_as_default=False) as client:

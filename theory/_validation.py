@@ -274,3 +274,9 @@ def problem_counts(samples: ArrayLike, **correct: ArrayLike) -> tuple[FloatArray
 def gamma(value: ArrayLike) -> FloatArray:
     """Focal exponents as finite float64 >= 0."""
     return non_negative("gamma", value, "pass a focal exponent such as 0 (no weight), 0.5 or 1")
+
+
+def install(extra: str = "") -> str:
+    """How to get this package or an extra of it, for the end of an error: nothing is published, it is a checkout's."""
+    part = f"[{extra}]" if extra else ""
+    return f"pip install -c constraints.txt -e '.{part}' in the checkout"

@@ -54,7 +54,7 @@ class MathReward:
             raise ValueError(f"reward_wrong must be 0 or -1, got {check.shown(reward_wrong)}: the right answer has 1")
         limit = check.scalar("time_limit", check.positive("time_limit", time_limit, "pass seconds, such as 10"))
         if importlib.util.find_spec("math_verify") is None:
-            raise ValueError("the math reward needs math-verify, got none installed: pip install 'fgrpo[llm]'")
+            raise ValueError(f"the math reward needs math-verify, got none installed: {check.install('llm')}")
         self.reward_wrong = float(reward_wrong)
         self.time_limit = limit
         self.answer_column = answer_column

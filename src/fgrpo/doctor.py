@@ -13,6 +13,7 @@ from packaging.requirements import Requirement
 
 from fgrpo.simulate.engines import ENGINES, cuda_available, memory_in_bytes
 from fgrpo.simulate.pool import available_cores
+from fgrpo.theory import _validation as check
 
 FOR_USERS = ("llm", "gpu", "distributed", "notebooks")
 """Extras that a user of the package may want; `dev` and `docs` are for its maintainers."""
@@ -170,7 +171,7 @@ def _abilities(
 ) -> tuple[Ability, ...]:
     def needs(name: str, part: str, note: str) -> Ability:
         lacks = missing[part]
-        way_out = "pip install fgrpo" if part == "core" else f"pip install 'fgrpo[{part}]'"
+        way_out = check.install("" if part == "core" else part)
         return Ability(name, not lacks, f"lacks {', '.join(lacks)}: {way_out}" if lacks else note)
 
     def beside(name: str, package: str, way_out: str) -> Ability:

@@ -16,6 +16,7 @@ from fgrpo.llm.experiment.arms import Arm
 from fgrpo.llm.experiment.protocol import Protocol
 from fgrpo.simulate.files import write_atomically
 from fgrpo.simulate.pool import available_cores, run_jobs
+from fgrpo.theory import _validation as check
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -100,7 +101,7 @@ def run_experiment(
         raise ValueError(f"workers must be at least 1, got {workers}: leave it out for one per core")
     for needed in ("torch", "trl"):
         if find_spec(needed) is None:
-            raise ValueError(f"the experiment needs the extra llm, got no module {needed}: pip install 'fgrpo[llm]'")
+            raise ValueError(f"the experiment needs the extra llm, got no module {needed}: {check.install('llm')}")
     (folder / RUNS).mkdir(parents=True, exist_ok=True)
     jobs = [Job(arm, seed, protocol, folder) for arm in arms for seed in range(protocol.seeds)]
     # the longest first, so that none is left over at the end; seeds in turn, so that processes make different bases

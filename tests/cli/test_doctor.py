@@ -63,11 +63,16 @@ def test_extras_are_those_declared(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("package", "there", "part", "words"),
     [
-        ("trl", None, "llm", "lacks trl<1.17,>=1.14: pip install 'fgrpo[llm]'"),
-        ("trl", "1.13", "llm", "lacks trl<1.17,>=1.14 (found 1.13): pip install 'fgrpo[llm]'"),
+        ("trl", None, "llm", "lacks trl<1.17,>=1.14: pip install -c constraints.txt -e '.[llm]' in the checkout"),
+        (
+            "trl",
+            "1.13",
+            "llm",
+            "lacks trl<1.17,>=1.14 (found 1.13): pip install -c constraints.txt -e '.[llm]'",
+        ),
         ("trl", "1.17.0", "llm", "(found 1.17.0)"),
-        ("distributed", None, "distributed", "pip install 'fgrpo[distributed]'"),
-        ("scipy", "1.14", "core", "(found 1.14): pip install fgrpo"),
+        ("distributed", None, "distributed", "pip install -c constraints.txt -e '.[distributed]' in the checkout"),
+        ("scipy", "1.14", "core", "(found 1.14): pip install -c constraints.txt -e '.' in the checkout"),
     ],
 )
 def test_what_is_missing_is_said(

@@ -259,5 +259,6 @@ def test_counts_alone_need_the_core_install(tmp_path: Path) -> None:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert done.stderr == (
-        "fgrpo: sampling and scoring models needs the extra llm, got no module datasets: pip install 'fgrpo[llm]'\n"
+        "fgrpo: sampling and scoring models needs the extra llm, got no module datasets: "
+        "pip install -c constraints.txt -e '.[llm]' in the checkout\n"
     )

@@ -36,7 +36,8 @@ def test_without_the_extra_it_says_which_one(
     monkeypatch.setitem(sys.modules, "trl", None)
     assert main(["train"]) == 2
     assert capsys.readouterr().err == (
-        "fgrpo: fgrpo train needs the extra llm, got no module trl: pip install 'fgrpo[llm]'\n"
+        "fgrpo: fgrpo train needs the extra llm, got no module trl: "
+        "pip install -c constraints.txt -e '.[llm]' in the checkout\n"
     )
 
 

@@ -5,6 +5,7 @@ from math import comb
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from fgrpo.theory import tail_miss_estimate, tail_miss_probability
 from reference.diagnosis import miss
@@ -24,6 +25,14 @@ def test_the_estimate_has_no_bias_and_the_plug_in_has(n: int, rho: F, mu: F) -> 
     if n >= 3 and 0 < mu < 1 and rho < 1:
         plug_in = sum(float(p) * miss(x / n, float(rho) * x / n, n) for x, p in enumerate(law))
         assert abs(plug_in - float(truth)) > 1e-3
+
+
+def test_the_plug_in_is_low_by_up_to_016_at_8_rollouts() -> None:
+    n, rho, x = 8, 0.05, np.arange(9)
+    mu = np.linspace(0.001, 0.999, 999)[:, None]
+    law = stats.binom.pmf(x, n, mu)
+    bias = law @ tail_miss_probability(x / n, rho * x / n, n) - tail_miss_probability(mu, rho * mu, n)[:, 0]
+    assert bias.min() == pytest.approx(-0.157, abs=1e-3)  # at mu .146
 
 
 def test_the_estimate_by_law_of_drawn_groups() -> None:

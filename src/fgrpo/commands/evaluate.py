@@ -229,7 +229,9 @@ def language_models(say: Any) -> Any:
     try:
         from fgrpo.llm.quiet import quiet
     except ModuleNotFoundError as error:
+        from fgrpo.theory._validation import install
+
         raise ValueError(
-            f"sampling and scoring models needs the extra llm, got no module {error.name}: pip install 'fgrpo[llm]'"
+            f"sampling and scoring models needs the extra llm, got no module {error.name}: {install('llm')}"
         ) from None
     return quiet(say)

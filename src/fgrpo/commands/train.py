@@ -41,9 +41,9 @@ def train(
         from fgrpo.llm.launch import is_launched, launch
         from fgrpo.llm.settings import read_settings
     except ModuleNotFoundError as error:
-        raise ValueError(
-            f"fgrpo train needs the extra llm, got no module {error.name}: pip install 'fgrpo[llm]'"
-        ) from None
+        from fgrpo.theory._validation import install
+
+        raise ValueError(f"fgrpo train needs the extra llm, got no module {error.name}: {install('llm')}") from None
     if recipes:
         from fgrpo.llm.dry_run import recipes_text
 
