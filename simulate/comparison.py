@@ -279,10 +279,12 @@ def _at_one_level(
                 "seeds": len(values),
                 "reached": int(np.isfinite(values).sum()),
                 "step": float(steps.mean()),
-                **mean._asdict(),
+                "mean": mean.mean,
+                "low": mean.lower,
+                "high": mean.upper,
                 "gain": gain.mean,
-                "gain_low": gain.low,
-                "gain_high": gain.high,
+                "gain_low": gain.lower,
+                "gain_high": gain.upper,
             }
         )
     return rows

@@ -6,29 +6,18 @@ either collapse or do not; the interval is then wide, as it should be, but may l
 """
 
 from collections.abc import Iterable
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import stdtrit
+
+from fgrpo.theory import intervals
+from fgrpo.theory._validation import FloatArray
+from fgrpo.theory.intervals import Interval, student_half_width, variance_of_mean
 
 LEVEL = 0.95
 """Coverage of every interval."""
 FEWEST_SEEDS = 2
 """Below it there is no spread, hence no interval."""
-
-
-class Interval(NamedTuple):
-    """An estimate with the ends of its 95 % interval."""
-
-    mean: float
-    low: float
-    high: float
-
-    @property
-    def half_width(self) -> float:
-        """Half the length of the interval."""
-        return (self.high - self.low) / 2
 
 
 def enough_seeds(seeds: Iterable[int]) -> tuple[int, ...]:
@@ -51,8 +40,7 @@ def mean_interval(values: ArrayLike) -> Interval:
     Raises:
         ValueError: If there are fewer.
     """
-    of_seeds = _of_seeds(values)
-    return _interval(float(of_seeds.mean()), _variance_of_mean(of_seeds), of_seeds.size - 1.0)
+    return intervals.mean_interval(_of_seeds(values), LEVEL)
 
 
 def difference_interval(values: ArrayLike, baseline: ArrayLike) -> Interval:
@@ -68,14 +56,15 @@ def difference_interval(values: ArrayLike, baseline: ArrayLike) -> Interval:
     Source: Welch 1947 [welch1947generalization]; Satterthwaite's degrees of freedom.
     """
     one, other = _of_seeds(values), _of_seeds(baseline)
-    parts = np.array([_variance_of_mean(one), _variance_of_mean(other)])
+    parts = np.array([variance_of_mean(one), variance_of_mean(other)])
     degrees = np.array([one.size - 1.0, other.size - 1.0])
     variance = float(parts.sum())
     freedom = variance**2 / float((parts**2 / degrees).sum()) if variance > 0 else float(degrees.sum())
-    return _interval(float(one.mean() - other.mean()), variance, freedom)
+    mean, half = float(one.mean() - other.mean()), float(student_half_width(variance**0.5, freedom, LEVEL))
+    return Interval(mean, mean - half, mean + half)
 
 
-def _of_seeds(values: ArrayLike) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+def _of_seeds(values: ArrayLike) -> FloatArray:
     of_seeds = np.asarray(values, dtype=np.float64).ravel()
     _refuse_few(of_seeds.size)
     return of_seeds
@@ -84,13 +73,3 @@ def _of_seeds(values: ArrayLike) -> np.ndarray[tuple[int], np.dtype[np.float64]]
 def _refuse_few(seeds: int) -> None:
     if seeds < FEWEST_SEEDS:
         raise ValueError(f"an interval needs at least {FEWEST_SEEDS} seeds, got {seeds}: run more, such as --seeds 8")
-
-
-def _variance_of_mean(of_seeds: np.ndarray[tuple[int], np.dtype[np.float64]]) -> float:
-    # equal values exactly 0: their rounded mean need not be their value
-    return 0.0 if np.ptp(of_seeds) == 0 else float(of_seeds.var(ddof=1)) / of_seeds.size
-
-
-def _interval(mean: float, variance: float, freedom: float) -> Interval:
-    reach = float(stdtrit(freedom, (1 + LEVEL) / 2)) * variance**0.5
-    return Interval(mean, mean - reach, mean + reach)

@@ -110,12 +110,12 @@ def _at_group_size(runs: "pd.DataFrame") -> dict[str, Any]:
     return {
         "group_size": int(runs["group_size"].iloc[0]),
         "retained_mass": retained.mean,
-        "retained_low": retained.low,
-        "retained_high": retained.high,
+        "retained_low": retained.lower,
+        "retained_high": retained.upper,
         "lowest_retained_mass": runs.groupby("step")["retained_mass"].mean().min(),
         "correct_mass": correct.mean,
-        "correct_low": correct.low,
-        "correct_high": correct.high,
+        "correct_low": correct.lower,
+        "correct_high": correct.upper,
         "entropy": final["entropy"].mean(),
         "seeds": len(final),
     }

@@ -3,7 +3,7 @@
 By subject: `tail_miss`, `risk`, `modes`, `weighted_tail_miss`, `difficulty` (how often updates miss a rare mode);
 `updates`, `mass_dynamics`, `finite_step`, `action_classes`, `expected_mass`, `baseline`, `retention`, `mean_field`
 (what an update does to correct mass); `weights`, `focal_moments`, `advantages`, `utilities`, `success_estimates` (the
-weight); `pass_estimates`, `significance`, `rare_nll` (judging a model). `fgrpo.theory.proofs` has the proofs.
+weight); `pass_estimates`, `significance`, `rare_nll`, `intervals` (judging a model). `proofs` has the proofs.
 """
 
 from fgrpo.theory.action_classes import ActionClasses

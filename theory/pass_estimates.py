@@ -28,6 +28,7 @@ from scipy import special, stats
 
 from fgrpo.theory import _validation as check
 from fgrpo.theory._validation import FloatArray
+from fgrpo.theory.intervals import student_half_width
 
 _MOST_SAMPLES = 1e7
 _UNDERFLOWS = -750.0  # exp of it is 0 in float64
@@ -212,7 +213,8 @@ def pass_at_k_interval(
     Source: this project; the limits of a single success rate: [clopper1934limits].
     """
     check.one_of("method", method, ("within_problems", "over_problems", "single_problem"))
-    tail = (1.0 - check.scalar("level", check.open_probability("level", level))) / 2.0
+    confidence = check.scalar("level", check.open_probability("level", level))
+    tail = (1.0 - confidence) / 2.0
     size = check.whole("k", k, 1, "pass@k asks for at least one try")
     n, c = check.problem_counts(samples, correct=correct)
     size_column = size[..., np.newaxis]  # against the problems on the last axis
@@ -235,7 +237,8 @@ def pass_at_k_interval(
             raise ValueError(
                 f"over_problems needs at least 2 problems, got {problems}: take single_problem for the samples of one"
             )
-        half_width = -special.stdtrit(problems - 1, tail) * np.std(values, axis=-1, ddof=1) / np.sqrt(problems)
+        standard_error = np.std(values, axis=-1, ddof=1) / np.sqrt(problems)
+        half_width = student_half_width(standard_error, problems - 1, confidence)
     return PassAtKInterval(
         estimate[()], np.maximum(estimate - half_width, 0.0)[()], np.minimum(estimate + half_width, 1.0)[()]
     )

@@ -5,8 +5,8 @@ import pandas as pd
 from scipy import stats
 
 from fgrpo.llm.experiment.arms import ARMS
-from fgrpo.llm.experiment.intervals import t_interval
 from fgrpo.theory import expected_focal_weight, focal_weight_variance, tail_miss_probability
+from fgrpo.theory.intervals import mean_interval
 
 WINDOWS = 3
 """Stretches of updates into which the spread of a weight is divided."""
@@ -71,7 +71,7 @@ def unsampled_changes(groups: pd.DataFrame, level: float) -> pd.DataFrame:
     for arm, of_arm in groups.groupby("arm"):
         rose = of_arm[of_arm["correct_mass_change"] > 0]
         by_seed = (rose["unsampled_mass_change"] < 0).groupby(rose["seed"]).mean()
-        share = t_interval(by_seed.to_numpy(), level)
+        share = mean_interval(by_seed.dropna(), level)
         rows.append(
             {
                 "arm": str(arm),

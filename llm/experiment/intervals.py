@@ -1,14 +1,14 @@
 """Curves of runs, values on them, and intervals over seeds."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
-from scipy import stats
 
 from fgrpo.theory._validation import FloatArray
+from fgrpo.theory.intervals import Interval, mean_interval
 
 METRICS = (
     "correct_mass",
@@ -26,37 +26,19 @@ METRICS = (
 """Columns of an evaluation that are averaged over the prompts."""
 
 
-@dataclass(frozen=True)
-class Interval:
-    """A mean over seeds and its t interval; the limits are nan with fewer than two seeds.
+class SeedMean(NamedTuple):
+    """A mean over seeds with its t interval, and how many seeds entered."""
 
-    Attributes:
-        mean: Mean over the seeds; nan without any.
-        lower: Lower limit.
-        upper: Upper limit.
-        seeds: How many seeds entered.
-    """
-
-    mean: float
-    lower: float
-    upper: float
+    interval: Interval
     seeds: int
 
-    @property
-    def sign(self) -> int | None:
-        """1 if the interval lies above 0, -1 if below, 0 if it holds 0; None where there is no interval."""
-        if np.isnan(self.lower):
-            return None
-        return int(self.lower > 0) - int(self.upper < 0)
-
-    @property
-    def half_width(self) -> float:
-        """Half the width: the size from which on a mean difference would have been told from 0."""
-        return (self.upper - self.lower) / 2
+    def columns(self) -> dict[str, float]:
+        """A cell for each number of it: mean, lower, upper, seeds."""
+        return {**self.interval._asdict(), "seeds": self.seeds}
 
 
-def t_interval(values: ArrayLike, level: float) -> Interval:
-    """Mean of independent values and its two-sided Student t interval.
+def t_interval(values: ArrayLike, level: float) -> SeedMean:
+    """Mean of independent values and its two-sided Student t interval; no limits with fewer than two of them.
 
     Args:
         values: One value per seed; nan values are left out.
@@ -64,14 +46,7 @@ def t_interval(values: ArrayLike, level: float) -> Interval:
     """
     array = np.asarray(values, dtype=np.float64)
     array = array[~np.isnan(array)]
-    count = len(array)
-    if count == 0:
-        return Interval(np.nan, np.nan, np.nan, 0)
-    mean = float(array.mean())
-    if count == 1:
-        return Interval(mean, np.nan, np.nan, 1)
-    half = float(stats.t.ppf((1 + level) / 2, count - 1) * array.std(ddof=1) / np.sqrt(count))
-    return Interval(mean, mean - half, mean + half, count)
+    return SeedMean(mean_interval(array, level), len(array))
 
 
 def curves(evaluations: pd.DataFrame) -> pd.DataFrame:
@@ -114,10 +89,10 @@ def seeds_where(all_curves: pd.DataFrame, arm: str, on: str, level: float) -> pd
 
 def paired_differences(
     all_curves: pd.DataFrame, pair: tuple[str, str], on: str, level: float, confidence: float
-) -> dict[str, Interval]:
+) -> dict[str, SeedMean]:
     """Mean paired difference of two arms in each metric where both have reached a level, with its t interval.
 
-    Seeds in which one of the two does not reach it are left out, which `Interval.seeds` shows.
+    Seeds in which one of the two does not reach it are left out, which `SeedMean.seeds` shows.
 
     Args:
         all_curves: The table of `curves`.
@@ -131,7 +106,7 @@ def paired_differences(
     return {metric: t_interval(difference[metric].to_numpy(), confidence) for metric in METRICS}
 
 
-def change(all_curves: pd.DataFrame, arm: str, metric: str, confidence: float) -> Interval:
+def change(all_curves: pd.DataFrame, arm: str, metric: str, confidence: float) -> SeedMean:
     """Mean change of a metric from the first to the last evaluation of an arm, with its t interval."""
     rows = all_curves[all_curves["arm"] == arm].groupby("seed")[metric]
     return t_interval((rows.last() - rows.first()).to_numpy(), confidence)

@@ -62,13 +62,13 @@ def _final(all_curves: pd.DataFrame, arms: list[str], protocol: Protocol) -> Ite
     for arm in arms:
         values = seeds_where(all_curves, arm, "step", last_step(all_curves, [arm]))
         for metric in METRICS:
-            yield {"arm": arm, "metric": metric, **vars(t_interval(values[metric].to_numpy(), protocol.level))}
+            yield {"arm": arm, "metric": metric, **t_interval(values[metric].to_numpy(), protocol.level).columns()}
 
 
 def _changes(all_curves: pd.DataFrame, arms: list[str], protocol: Protocol) -> Iterator[dict[str, Any]]:
     for arm in arms:
         for metric in METRICS:
-            yield {"arm": arm, "metric": metric, **vars(change(all_curves, arm, metric, protocol.level))}
+            yield {"arm": arm, "metric": metric, **change(all_curves, arm, metric, protocol.level).columns()}
 
 
 def _comparisons(all_curves: pd.DataFrame, arms: list[str], protocol: Protocol) -> Iterator[dict[str, Any]]:
@@ -82,8 +82,8 @@ def _comparisons(all_curves: pd.DataFrame, arms: list[str], protocol: Protocol) 
         ]
         for on, level in places:
             found = paired_differences(all_curves, (arm, other), on, level, protocol.level)
-            for metric, interval in found.items():
-                yield {"arm": arm, "other": other, "on": on, "level": level, "metric": metric, **vars(interval)}
+            for metric, difference in found.items():
+                yield {"arm": arm, "other": other, "on": on, "level": level, "metric": metric, **difference.columns()}
 
 
 def _who_gains(evaluations: pd.DataFrame, arms: list[str], protocol: Protocol) -> Iterator[dict[str, Any]]:
@@ -101,6 +101,6 @@ def _who_gains(evaluations: pd.DataFrame, arms: list[str], protocol: Protocol) -
                 row |= {
                     f"{metric}_arm": float(values.mean()),
                     f"{metric}_other": float(others.mean()),
-                    **{f"{metric}_{name}": value for name, value in vars(difference).items()},
+                    **{f"{metric}_{name}": value for name, value in difference.columns().items()},
                 }
             yield row

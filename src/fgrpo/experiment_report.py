@@ -23,10 +23,11 @@ from fgrpo.experiment_verdicts import (
     tail_miss_agreement,
 )
 from fgrpo.llm.experiment.arms import ARMS, CORE
-from fgrpo.llm.experiment.intervals import Interval, last_step, seeds_where
+from fgrpo.llm.experiment.intervals import SeedMean, last_step, seeds_where
 from fgrpo.llm.experiment.protocol import BASELINE, PRIMARY_ARM, PRIMARY_METRIC, Protocol
 from fgrpo.report import markdown_table
 from fgrpo.simulate.files import write_atomically
+from fgrpo.theory.intervals import Interval
 
 REPORT, NUMBERS, FIGURE, TABLE = "report.md", "numbers.json", "tiny_world", "runs.parquet"
 _SHOWN_METRICS = tuple(METRIC_WORDS)
@@ -86,7 +87,7 @@ def _statement_json(statement: Statement) -> dict[str, Any]:
         "key": statement.key,
         "sentence": statement.sentence,
         "verdict": statement.verdict,
-        **vars(statement.interval),
+        **statement.found.columns(),
     }
 
 
@@ -229,7 +230,7 @@ def _final(numbers: Mapping[str, Any]) -> str:
     rows = []
     for arm in table["arm"].unique():
         found = [find_interval(table, arm=arm, metric=metric) for metric in metrics]
-        rows.append([ARMS[arm].label, *(_plus_minus(one) for one in found if one is not None)])
+        rows.append([ARMS[arm].label, *(_plus_minus(one.interval) for one in found if one is not None)])
     return "Means over the seeds, plus or minus half the t interval.\n\n" + markdown_table(header, rows)
 
 
@@ -268,8 +269,9 @@ def _who_gains(numbers: Mapping[str, Any]) -> str:
     for _, row in rows.iterrows():
         cells = [f"{row['base_success_rate']:.2f}", f"{row['start']:.3f}"]
         for metric in ("correct_mass", "retained_mass"):
-            difference = Interval(**{name: row[f"{metric}_{name}"] for name in ("mean", "lower", "upper", "seeds")})
-            cells += [f"{row[f'{metric}_other']:.3f}", f"{row[f'{metric}_arm']:.3f}", interval_text(difference)]
+            difference = Interval(*(row[f"{metric}_{name}"] for name in Interval._fields))
+            text = interval_text(SeedMean(difference, row[f"{metric}_seeds"]))
+            cells += [f"{row[f'{metric}_other']:.3f}", f"{row[f'{metric}_arm']:.3f}", text]
         lines.append(cells)
     more = sum(row["retained_mass_mean"] > 0 for _, row in rows.iterrows())
     up = sum(row["correct_mass_mean"] > 0 for _, row in rows.iterrows())
@@ -287,7 +289,7 @@ def _tail_miss(numbers: Mapping[str, Any], protocol: Protocol) -> str:
     rows = []
     for _, row in _in_order(numbers["tail_miss"]).iterrows():
         change = unsampled.loc[row["arm"]]
-        share = Interval(change["share_fell"], change["lower"], change["upper"], protocol.seeds)
+        share = Interval(change["share_fell"], change["lower"], change["upper"])
         rows.append(
             [
                 ARMS[row["arm"]].label,

@@ -13,8 +13,9 @@ import pandas as pd
 
 from fgrpo.llm.experiment.arms import ARMS
 from fgrpo.llm.experiment.groups_table import critical_z
-from fgrpo.llm.experiment.intervals import Interval
+from fgrpo.llm.experiment.intervals import SeedMean
 from fgrpo.llm.experiment.protocol import BASELINE, PRIMARY_ARM, PRIMARY_METRIC, Protocol
+from fgrpo.theory.intervals import Interval
 
 SHOWN, OPPOSITE, NOT_SHOWN, UNDETERMINED = "shown", "the opposite is shown", "not shown", "undetermined"
 METRIC_WORDS = {
@@ -33,19 +34,19 @@ class Statement:
     Attributes:
         key: A short name that stays the same.
         sentence: What is claimed.
-        interval: A mean over seeds and its limits.
+        found: The mean over seeds and its limits.
         side: 1 if the sentence says that it is above 0, -1 below.
     """
 
     key: str
     sentence: str
-    interval: Interval
+    found: SeedMean
     side: int
 
     @property
     def verdict(self) -> str:
         """By the rule of the module's text."""
-        sign = self.interval.sign
+        sign = self.found.interval.sign
         if sign is None:
             return UNDETERMINED
         return {self.side: SHOWN, -self.side: OPPOSITE, 0: NOT_SHOWN}[sign]
@@ -53,21 +54,21 @@ class Statement:
     @property
     def words(self) -> str:
         """The interval in words, with what else a reader needs to judge it."""
-        if self.interval.seeds == 0:
+        if self.found.seeds == 0:
             return "no seed gets there"
-        if self.interval.sign is None:
-            return f"{self.interval.mean:+.3f} in one seed, which has no interval"
-        text = interval_text(self.interval)
+        if self.found.interval.sign is None:
+            return f"{self.found.interval.mean:+.3f} in one seed, which has no interval"
+        text = interval_text(self.found)
         if self.verdict == NOT_SHOWN:
-            text += f"; a mean beyond {self.interval.half_width:.3f} would have been told from 0"
+            text += f"; a mean beyond {self.found.interval.half_width:.3f} would have been told from 0"
         return text
 
 
-def interval_text(interval: Interval) -> str:
+def interval_text(found: SeedMean) -> str:
     """Mean, limits and number of seeds."""
-    if interval.seeds == 0:
+    if found.seeds == 0:
         return "not reached"
-    seeds = seeds_text(interval.seeds)
+    interval, seeds = found.interval, seeds_text(found.seeds)
     if math.isnan(interval.lower):
         return f"{interval.mean:+.3f} ({seeds})"
     return f"{interval.mean:+.3f} [{interval.lower:+.3f}, {interval.upper:+.3f}] ({seeds})"
@@ -78,7 +79,7 @@ def seeds_text(count: int) -> str:
     return f"{count} seed" if count == 1 else f"{count} seeds"
 
 
-def find_interval(table: pd.DataFrame, **wanted: Any) -> Interval | None:
+def find_interval(table: pd.DataFrame, **wanted: Any) -> SeedMean | None:
     """The interval of the one row of a table with these values; None if there is none."""
     rows = table
     for column, value in wanted.items():
@@ -88,7 +89,7 @@ def find_interval(table: pd.DataFrame, **wanted: Any) -> Interval | None:
     if rows.empty:
         return None
     row = rows.iloc[0]
-    return Interval(float(row["mean"]), float(row["lower"]), float(row["upper"]), int(row["seeds"]))
+    return SeedMean(Interval(*(float(row[name]) for name in Interval._fields)), int(row["seeds"]))
 
 
 def primary_statement(numbers: Mapping[str, Any]) -> Statement | None:
@@ -250,9 +251,9 @@ def remaining_share(numbers: Mapping[str, Any], level: float) -> float | None:
     """What is left of the primary difference where both arms have a pass@1, as a share; None where there is none."""
     equal = primary_statement(numbers)
     matched = _compared(numbers, "", "", (PRIMARY_ARM, BASELINE), ("correct_mass", level), PRIMARY_METRIC, 1)
-    if equal is None or matched is None or not equal.interval.mean > 0 or math.isnan(matched.interval.mean):
+    if equal is None or matched is None or not equal.found.interval.mean > 0 or math.isnan(matched.found.interval.mean):
         return None
-    return matched.interval.mean / equal.interval.mean
+    return matched.found.interval.mean / equal.found.interval.mean
 
 
 def tail_miss_agreement(numbers: Mapping[str, Any], protocol: Protocol) -> tuple[str, float]:

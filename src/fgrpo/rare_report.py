@@ -5,10 +5,10 @@ from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
-from scipy import special
 
 from fgrpo.theory import _validation as check
 from fgrpo.theory._validation import FloatArray
+from fgrpo.theory.intervals import student_half_width
 from fgrpo.theory.rare_nll import delta_nll_rare
 
 
@@ -88,7 +88,7 @@ def _rise(estimate: float, influences: FloatArray, level: float) -> Rise:
     if count < 2:
         return Rise(estimate, None, None)
     error = np.sqrt(count / (count - 1) * np.sum(present**2))
-    half_width = float(-special.stdtrit(count - 1, (1.0 - level) / 2.0) * error)
+    half_width = float(student_half_width(error, count - 1, level))
     return Rise(estimate, estimate - half_width, estimate + half_width)
 
 

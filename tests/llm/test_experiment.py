@@ -226,7 +226,7 @@ def test_command_writes_report_numbers_figure_and_table(
     assert len(pd.read_parquet(tmp_path / "runs.parquet")) == len(runs)
     for bad, message in (
         (["--arms", "nothing"], "fgrpo: --arms must be core, all or names of arms, got 'nothing'"),
-        (["--seeds", "0"], "fgrpo: seeds must be"),
+        (["--seeds", "0"], "fgrpo: --seeds must be"),
     ):
         assert main(["experiment", "tiny-world", *bad]) == 2
         assert capsys.readouterr().err.startswith(message)

@@ -18,9 +18,10 @@ from fgrpo.experiment_verdicts import (
 )
 from fgrpo.llm.experiment.arms import ARMS, CORE, Arm, select_arms
 from fgrpo.llm.experiment.groups_table import critical_z, martingale_z, tail_misses, unsampled_changes, weight_spread
-from fgrpo.llm.experiment.intervals import METRICS, Interval, change, paired_differences, t_interval, values_where
+from fgrpo.llm.experiment.intervals import METRICS, SeedMean, change, paired_differences, t_interval, values_where
 from fgrpo.llm.experiment.numbers import experiment_numbers
 from fgrpo.llm.experiment.protocol import EVALUATION, GROUP, Protocol
+from fgrpo.theory.intervals import Interval, mean_interval
 
 PROTOCOL = Protocol(seeds=3, steps=40)
 RATES = (0.2, 0.5)
@@ -61,22 +62,11 @@ ENDS = dict.fromkeys(CORE, 0.5)
 BASELINE_ALONE = {"grpo_n8": 0.5}
 
 
-def test_interval_by_hand() -> None:
+def test_interval_over_seeds_leaves_out_those_without_a_value() -> None:
     found = t_interval([1.0, 2.0, 3.0, np.nan], 0.95)
-    assert (found.mean, found.seeds) == (2.0, 3)
-    assert found.upper - 2 == pytest.approx(4.302653 / math.sqrt(3), rel=1e-6)
-    assert found.sign == 0
-    assert t_interval([1.0, 1.1, 1.2], 0.95).sign == 1
-    assert t_interval([-1.0, -1.1, -1.2], 0.95).sign == -1
-    assert t_interval([1.0], 0.95).sign is None
+    assert (found.interval, found.seeds) == (mean_interval([1.0, 2.0, 3.0]), 3)
+    assert list(found.columns()) == ["mean", "lower", "upper", "seeds"]
     assert t_interval([], 0.95).seeds == 0
-
-
-def test_t_interval_covers_at_its_level() -> None:
-    """Coverage of 4,000 intervals of five normal values: .95 within 4 s.e. (false alarm 6e-5)."""
-    generator = np.random.default_rng(0)
-    covered = np.mean([t_interval(row, 0.95).sign == 0 for row in generator.normal(size=(4000, 5))])
-    assert abs(covered - 0.95) < 4 * math.sqrt(0.95 * 0.05 / 4000)
 
 
 def test_values_on_a_curve() -> None:
@@ -102,10 +92,10 @@ def test_pairs_leave_out_seeds_that_do_not_arrive() -> None:
     ]
     table = pd.DataFrame(rows)
     at_end = paired_differences(table, ("p", "q"), "step", 10, 0.95)["retained_mass"]
-    assert (at_end.mean, at_end.seeds) == (pytest.approx(0.45), 2)
+    assert (at_end.interval.mean, at_end.seeds) == (pytest.approx(0.45), 2)
     matched = paired_differences(table, ("p", "q"), "correct_mass", 0.9, 0.95)["retained_mass"]
-    assert (matched.mean, matched.seeds) == (pytest.approx(0.1), 1)
-    assert change(table, "q", "retained_mass", 0.95).mean == pytest.approx(-0.7)
+    assert (matched.interval.mean, matched.seeds) == (pytest.approx(0.1), 1)
+    assert change(table, "q", "retained_mass", 0.95).interval.mean == pytest.approx(-0.7)
 
 
 def test_martingale_z_is_standard_normal_though_probabilities_follow_the_outcomes() -> None:
@@ -156,7 +146,7 @@ def test_primary_verdict_follows_the_difference(focal: float, verdict: str) -> N
     primary = primary_statement(numbers)
     assert primary is not None
     assert primary.verdict == verdict
-    assert primary.interval.mean == pytest.approx(focal - 0.5)
+    assert primary.found.interval.mean == pytest.approx(focal - 0.5)
     text = report_text(numbers, PROTOCOL)
     assert f"after equal updates: {verdict}**" in text
     assert f"Seed by seed: {focal - 0.5:+.3f}, {focal - 0.49:+.3f}, {focal - 0.51:+.3f}." in text
@@ -196,8 +186,8 @@ def test_statements_cover_controls_and_matched_places() -> None:
     keys = {one.key: one for one in statements(experiment_numbers(made_up(ENDS), PROTOCOL), PROTOCOL)}
     assert {"dose", "low_lr", "primary_beyond_low_lr", "n2_step", "n32_rollouts"} <= set(keys)
     assert {f"focal_g1_n8_at_{on}" for on in ("correct_mass_0.8", "kl_1")} <= set(keys)
-    assert Statement("k", "s", Interval(1.0, 0.5, 1.5, 3), -1).verdict == "the opposite is shown"
-    none = Statement("k", "s", Interval(math.nan, math.nan, math.nan, 0), 1)
+    assert Statement("k", "s", SeedMean(Interval(1.0, 0.5, 1.5), 3), -1).verdict == "the opposite is shown"
+    none = Statement("k", "s", SeedMean(Interval(math.nan, math.nan, math.nan), 0), 1)
     assert (none.verdict, none.words) == ("undetermined", "no seed gets there")
 
 

@@ -17,7 +17,7 @@ def test_mean_interval_is_students(values: list[float]) -> None:
     expected = stats.ttest_1samp(values, 0.0).confidence_interval(0.95)
     got = mean_interval(values)
     assert got.mean == pytest.approx(np.mean(values), abs=1e-12)
-    assert (got.low, got.high) == pytest.approx((expected.low, expected.high), rel=1e-9, abs=1e-9)
+    assert (got.lower, got.upper) == pytest.approx((expected.low, expected.high), rel=1e-9, abs=1e-9)
     assert got.half_width == pytest.approx((expected.high - expected.low) / 2, rel=1e-9)
 
 
@@ -26,10 +26,10 @@ def test_difference_interval_is_welchs(values: list[float], baseline: list[float
     assume(min(np.std(values), np.std(baseline)) > 1e-6)
     expected = stats.ttest_ind(values, baseline, equal_var=False).confidence_interval(0.95)
     got = difference_interval(values, baseline)
-    assert (got.low, got.high) == pytest.approx((expected.low, expected.high), rel=1e-9, abs=1e-9)
+    assert (got.lower, got.upper) == pytest.approx((expected.low, expected.high), rel=1e-9, abs=1e-9)
     pooled = stats.ttest_ind(values, baseline).confidence_interval(0.95)
     if abs(pooled.low - expected.low) > 1e-6:  # the target that a pooled variance would have
-        assert got.low != pytest.approx(pooled.low, rel=1e-9, abs=1e-9)
+        assert got.lower != pytest.approx(pooled.low, rel=1e-9, abs=1e-9)
 
 
 def test_equal_values_have_an_interval_of_no_length() -> None:
