@@ -5,7 +5,7 @@ problems and the settings, not on the parts before it, so an interrupted evaluat
 """
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Sized
 from typing import Any, NamedTuple
 
 from fgrpo.llm.data import encode
@@ -71,10 +71,11 @@ def sample_part(
         completion_ids=[completion.token_ids for completion in flat],
         **{name: [problem.columns[name] for problem in repeated] for name in part[0].columns},
     )
-    if len(rewards) != len(flat):
+    got = len(rewards) if isinstance(rewards, Sized) else f"a {type(rewards).__name__}"
+    if got != len(flat):
         raise ValueError(
-            f"a reward function must return one reward per completion, got {len(rewards)} for {len(flat)} completions: "
-            "return None for those that cannot be judged"
+            f"a reward function must return one reward per completion, got {got} for {len(flat)} completions: return "
+            "None for those that cannot be judged"
         )
     # NaN is no say, too, as in the trainer
     correct = [None if value is None or value != value else bool(value > SUCCESS_THRESHOLD) for value in rewards]

@@ -324,6 +324,8 @@ def test_a_reward_without_a_say_is_neither_right_nor_wrong(folder: Path) -> None
     assert sampled.correct == [True, None, None, False]
     with pytest.raises(ValueError, match="must return one reward per completion, got 4 for 3 completions: return None"):
         sample_part(backend, tokenizer, [Problem("x", "a06:", {})], 3, "0", lambda **_: rewards)
+    with pytest.raises(ValueError, match="one reward per completion, got a float for 1 completions"):
+        sample_part(backend, tokenizer, [Problem("x", "a06:", {})], 1, "0", lambda **_: 1.0)
 
 
 def test_problems_from_files(tmp_path: Path) -> None:

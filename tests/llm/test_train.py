@@ -13,18 +13,21 @@ from typing import Any
 import pandas as pd
 import pytest
 import yaml
+from accelerate import PartialState
 from safetensors.torch import load_file
+from transformers import TrainerControl, TrainerState
 from trl.trainer.utils import get_callable_name
 
 from fgrpo.cli import main
-from fgrpo.llm import reward_loading, run_data
+from fgrpo.llm import FocalGRPOConfig, reward_loading, run_data
 from fgrpo.llm.recipe_files import FOLDER
-from fgrpo.llm.run_folder import RECORD, RunFolder
+from fgrpo.llm.run_folder import RECORD, RecordCallback, RunFolder
 from fgrpo.llm.settings import read_settings
 from fgrpo.llm.tiny_world import pretraining
 from fgrpo.llm.tiny_world.task import digit_sum_reward, prompts, rows
 from fgrpo.llm.train import train
 from reference.focal_advantages import expected_rows
+from reference.llm_runs import settings
 
 SHORT = ["--per_device_train_batch_size", "24", "--num_generations", "6", "--logging_steps", "1", "--max_steps", "2"]
 
@@ -175,6 +178,22 @@ def test_what_may_change_when_a_run_goes_on(tmp_path: Path, monkeypatch: pytest.
         (tmp_path / RECORD).write_bytes(damage.encode("latin-1"))
         with pytest.raises(ValueError, match=f"{RECORD} must be the settings of a run .* got a damaged file: delete"):
             there.refuse_other_settings(tmp_path)
+
+
+def test_a_checkpoint_is_recorded_when_all_processes_have_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    checkpoint = tmp_path / "checkpoint-3"
+    checkpoint.mkdir()
+    waits: list[bool] = []
+    monkeypatch.setattr(PartialState, "wait_for_everyone", lambda _: waits.append((checkpoint / RECORD).exists()))
+    callback = RecordCallback(RunFolder(read_settings("tiny", None, [])))
+    arguments = FocalGRPOConfig(**settings(tmp_path))
+    for main_process in (False, True):  # each of them waits, and one writes
+        state = TrainerState(global_step=3, is_world_process_zero=main_process)
+        callback.on_save(arguments, state, TrainerControl())
+        assert (checkpoint / RECORD).exists() is main_process
+    assert waits == [False, False]
 
 
 FILES = {
