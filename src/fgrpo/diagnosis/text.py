@@ -40,7 +40,7 @@ def _read(diagnosis: Diagnosis) -> Iterator[str]:
     noun, of_what = _KINDS[layout.kind]
     yield words(
         f"{diagnosis.path}: {counted(run.rollouts, 'scored rollout')} of {counted(run.prompts, 'different prompt')}, "
-        f"in {counted(run.groups, 'group')}; logged steps {run.first_step} to {run.last_step}; read from "
+        f"in {counted(run.groups, 'group')}; logged steps {window_name(run)}; read from "
         f"{counted(layout.files, noun)} {of_what}."
     )
     yield words(f"Right is {layout.success_column!r} above {short(layout.success_threshold)}.")
@@ -99,7 +99,7 @@ def _tail_misses(diagnosis: Diagnosis) -> Iterator[str]:
     part = diagnosis.windows[-1]
     yield words(
         f"Regimes at N = {diagnosis.group_size} of the {part.prompts} prompts of the last window (steps "
-        f"{part.first_step} to {part.last_step}), level {short(diagnosis.level)}, at success rates shrunk by a uniform "
+        f"{window_name(part)}), level {short(diagnosis.level)}, at success rates shrunk by a uniform "
         "prior:"
     )
     yield from table(

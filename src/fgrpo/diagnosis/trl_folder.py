@@ -322,7 +322,7 @@ def _advantages_that_do_not_fit(
             "advantages_do_not_fit",
             count,
             f"In {count} of {groups} groups the logged advantages do not sum to 0, or differ at equal reward. Either "
-            "the group size is not the run's (pass --group-size), evaluations are mixed in, or advantages are not "
-            "centred by group.",
+            "the group size is not the run's (pass it with --group-size), evaluations are mixed in, or advantages are "
+            "not centred by group.",
         )
     ]
