@@ -264,6 +264,9 @@ def test_comparisons_refused(
 )
 def test_tables_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str], options: list[str], words: str) -> None:
     assert words in fails(capsys, "evaluate", "table", write(tmp_path / "counts.csv"), *options)
+    assert f"counts file must be one file, got the folder {str(tmp_path)!r}: name a file" in fails(
+        capsys, "evaluate", "table", str(tmp_path)
+    )
 
 
 def test_runs_refused_before_a_model_loads(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
