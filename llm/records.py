@@ -28,13 +28,15 @@ def read_records(path: str | PathLike[str], kind: str, only: Iterable[str] | Non
         The rows in the file's order, and the names of all of the file's columns.
 
     Raises:
-        ValueError: One line that names the file and, where it applies, the line: file missing or unreadable, suffix
-            unknown, damaged, not UTF-8, nested too deeply. A file without rows is no fault here.
+        ValueError: One line that names the file and, where it applies, the line: file missing or unreadable or a
+            folder, suffix unknown, damaged, not UTF-8, nested too deeply. A file without rows is no fault here.
 
     Source: this project.
     """
     file = Path(path)
     reader = _READERS.get(file.suffix.lower())
+    if "\0" not in str(file) and file.is_dir():
+        raise ValueError(f"{kind} file must be one file, got the folder {str(file)!r}: name a file in it")
     if reader is None:
         raise ValueError(f"{kind} file must end in {', '.join(_READERS)}, got {str(file)!r}: convert it to one of them")
     if "\0" in str(file) or not file.is_file():

@@ -191,7 +191,10 @@ def pass_at_k_interval(
       of the others.
     - 'over_problems': the mean over a population of which these problems are a random sample; problems and samples are
       both random. Student's t interval of the per-problem estimates (at least 2 problems). Any k <= n, any mixture of
-      n. As an interval for these problems alone it is too wide, not too narrow.
+      n. As an interval for these problems alone it is too wide, not too narrow. Where all problems have one estimate,
+      t has no width: there it is the Clopper-Pearson interval with problems as trials. At estimate 1 its lower limit
+      is (tail probability)^(1/problems), which is rigorous: numbers in [0, 1] of mean m are all 1 with probability at
+      most m^problems; likewise at 0. Between, it takes the variance over problems at its largest, m (1 - m).
     - 'single_problem': the pass@k of one problem; exact. The Clopper-Pearson interval of mu, put through 1 - (1 -
       mu)^k, which is increasing: coverage is at least the level for every mu, n and k. At k near n the unbiased
       estimate, 0 or 1, can lie outside it.
@@ -239,13 +242,17 @@ def pass_at_k_interval(
             )
         standard_error = np.std(values, axis=-1, ddof=1) / np.sqrt(problems)
         half_width = student_half_width(standard_error, problems - 1, confidence)
-    return PassAtKInterval(
-        estimate[()], np.maximum(estimate - half_width, 0.0)[()], np.minimum(estimate + half_width, 1.0)[()]
-    )
+    lower, upper = estimate - half_width, estimate + half_width
+    if method == "over_problems":
+        alike = np.ptp(values, axis=-1) == 0.0
+        as_trials = _clopper_pearson(problems, problems * estimate, tail)
+        lower, upper = np.where(alike, as_trials[0], lower), np.where(alike, as_trials[1], upper)
+    return PassAtKInterval(estimate[()], np.maximum(lower, 0.0)[()], np.minimum(upper, 1.0)[()])
 
 
-def _clopper_pearson(n: float, c: float, tail: float) -> tuple[float, float]:
+def _clopper_pearson(n: float, c: ArrayLike, tail: float) -> tuple[FloatArray, FloatArray]:
     """Exact limits of a success rate, at most `tail` beyond either; the beta quantiles leave c = 0 and c = n out."""
-    lower = float(special.betaincinv(c, n - c + 1.0, tail)) if c > 0 else 0.0
-    upper = float(special.betainccinv(c + 1.0, n - c, tail)) if c < n else 1.0
+    correct = np.asarray(c, dtype=np.float64)
+    lower = np.where(correct > 0, special.betaincinv(correct, n - correct + 1.0, tail), 0.0)
+    upper = np.where(correct < n, special.betainccinv(correct + 1.0, n - correct, tail), 1.0)
     return lower, upper

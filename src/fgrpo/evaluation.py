@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from os import PathLike
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 import pandas as pd
@@ -147,7 +147,7 @@ def regrouped(
     for name, values in (("runs", runs), ("compute", compute)):
         if values is not None and len(values) != len(counts):
             raise ValueError(
-                f"{name} must have one entry per model, got {len(values)} for {len(counts)}: list them all"
+                f"--{name} must have one entry per model, got {len(values)} for {len(counts)}: list them all"
             )
     return [
         replace(one, run=one.run if runs is None else runs[i], compute=one.compute if compute is None else compute[i])
@@ -176,6 +176,8 @@ def pass_row(
 
     Source: `fgrpo.theory.pass_at_k_interval`.
     """
+    if interval is not None:
+        check.one_of("interval", interval, get_args(IntervalMethod))
     samples, correct = (counts.table[name].to_numpy() for name in ("samples", "correct"))
     method = interval or ("over_problems" if samples.size > 1 else "single_problem")
     try:

@@ -1,13 +1,16 @@
 """Tables of pass@k and comparisons as text."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from pathlib import Path
 
-from fgrpo.evaluation import Comparison, ModelRow, Selected
+from fgrpo.evaluation import Comparison, Counts, ModelRow, Selected
 from fgrpo.words import table
 
 _INTERVALS = {
-    "over_problems": "for a population of such problems (Student's t over problems)",
-    "within_problems": "for these problems (normal, from the variance of the samples)",
+    "over_problems": "for a population of such problems (Student's t over problems; where all have one estimate, "
+    "Clopper-Pearson with problems as trials)",
+    "within_problems": "for these problems (normal, from the variance of the samples: no width, and no certainty, "
+    "where every estimate is 0 or 1)",
     "single_problem": "for the one problem (Clopper-Pearson, exact)",
 }
 _VARIANTS = {
@@ -39,6 +42,31 @@ def table_text(rows: Sequence[ModelRow], selected: Sequence[Selected] | None = N
         found = "none" if one.model is None else f"{one.model} (pass@1 {one.pass_at_1:.4f}, compute {one.compute:g})"
         text.append(f"selected of {one.run} ({rule}): {found}")
     return "\n".join(text)
+
+
+def table_warnings(paths: Sequence[Path], counts: Sequence[Counts]) -> Iterator[str]:
+    """What a reader of the table should know of its files before comparing lines.
+
+    Args:
+        paths: The files.
+        counts: What they hold, in the same order.
+    """
+    places = [path.resolve() for path in paths]
+    for place, path in dict(zip(places, paths, strict=True)).items():
+        if (times := places.count(place)) > 1:
+            yield f"{path} is given {'twice' if times == 2 else f'{times} times'}: its lines are of one file"
+    first = counts[0]
+    known = set(first.table["prompt"])
+    for one in counts:
+        samples, problems = one.table["samples"], set(one.table["prompt"])
+        if samples.min() != samples.max():
+            yield f"{one.name}: problems have {samples.min()} to {samples.max()} samples; each weighs the same"
+        if problems != known:
+            yield (
+                f"{first.name} and {one.name} have different problems ({len(known - problems)} only in the first, "
+                f"{len(problems - known)} only in the second, {len(known & problems)} in both): their lines are not "
+                "comparable"
+            )
 
 
 def comparison_text(comparison: Comparison) -> str:

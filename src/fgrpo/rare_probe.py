@@ -298,6 +298,8 @@ def read_probe(path: Path) -> tuple[pa.Table, dict[str, Any]]:
     Raises:
         ValueError: If the file is missing or damaged, or no probe.
     """
+    if path.is_file() and path.suffix.lower() != ".parquet":  # a file of another kind is not damaged
+        raise ValueError(f"a probe must be a file of `fgrpo rare build`, got {str(path)!r}: build one")
     table = read_parquet(path)
     about = (table.schema.metadata or {}).get(PROBE_KEY)
     missing = [name for name in COLUMNS if name not in table.column_names]

@@ -191,7 +191,7 @@ def test_missing_file_and_folder(tmp_path: Path) -> None:
     assert "counts file must exist, got " in refusal(tmp_path / "absent.csv")
     folder = tmp_path / "folder.csv"
     folder.mkdir()
-    assert "counts file must exist, got " in refusal(folder)
+    assert "counts file must be one file, got the folder " in refusal(folder)
 
 
 def test_empty_parquet_table(tmp_path: Path) -> None:

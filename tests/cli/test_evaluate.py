@@ -78,6 +78,32 @@ def test_formats_agree_and_mixed_n_is_said(tmp_path: Path, capsys: pytest.Captur
     assert "problems have 4 to 8 samples" in captured.err
 
 
+def test_files_that_do_not_compare_are_remarked(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path, other = write(tmp_path / "a.csv"), write(tmp_path / "b.csv", [*ROWS[1:], ("z", 4, 1), ("y", 4, 1)])
+    again = str(tmp_path / "." / "x" / ".." / "a.csv")
+    (tmp_path / "x").mkdir()
+    assert main(["evaluate", "table", path, again, other]) == 0
+    assert capsys.readouterr().err.splitlines() == [
+        f"warning: {again} is given twice: its lines are of one file",
+        f"warning: {path} and {other} have different problems (1 only in the first, 2 only in the second, 3 in both): "
+        "their lines are not comparable",
+    ]
+    assert main(["evaluate", "table", path, write(tmp_path / "c.csv", ROWS[::-1])]) == 0
+    assert capsys.readouterr().err == ""
+    assert main(["evaluate", "compare", path, again, "--iterations", "100"]) == 0
+    assert capsys.readouterr().err == f"warning: A and B are one file, {path}: nothing is compared\n"
+
+
+def test_all_solved_is_not_certain(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = write(tmp_path / "a.csv", [("a", 4, 4), ("b", 4, 4), ("c", 4, 4)])
+    assert main(["evaluate", "table", path]) == 0
+    out = capsys.readouterr().out
+    assert "1.0000 [0.2924, 1.0000]" in out  # .025^(1/3)
+    assert "where all have one estimate, Clopper-Pearson with problems as trials" in out
+    assert main(["evaluate", "table", path, "--interval", "within_problems"]) == 0
+    assert "no width, and no certainty, where every estimate is 0 or 1" in capsys.readouterr().out
+
+
 def checkpoint(run: str, step: float | None, successes: int) -> Counts:
     table = pd.DataFrame({"prompt": ["a"], "samples": [10], "correct": [successes]})
     return Counts(f"{run}/checkpoint-{step}", table, run, step)
@@ -119,7 +145,7 @@ def test_selecting_from_the_command_line(tmp_path: Path, capsys: pytest.CaptureF
     assert main([*arguments, "--compute", "40,50"]) == 0
     assert "at no more compute): none" in capsys.readouterr().out
     assert "must have its compute" in fails(capsys, *arguments)
-    assert "compute must have one entry per model, got 1 for 2" in fails(capsys, *arguments, "--compute", "4")
+    assert "--compute must have one entry per model, got 1 for 2" in fails(capsys, *arguments, "--compute", "4")
 
 
 LARGE_A = [(f"p{i}", 64, min(64, 3 * i + 6)) for i in range(20)]
@@ -232,12 +258,15 @@ def test_comparisons_refused(
         (["--k", "5"], "counts.csv: --k must be at most samples, got 5 > 4"),
         (["--k", "x"], "--k must be whole numbers separated by commas"),
         (["--k", "3", "--interval", "within_problems"], "2 k must be at most samples"),
-        (["--interval", "over"], "did you mean 'over_problems'"),
+        (["--interval", "over"], "interval must be one of within_problems, over_problems"),
         (["--level", "2"], "level must be strictly between 0 and 1, got 2"),
     ],
 )
 def test_tables_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str], options: list[str], words: str) -> None:
     assert words in fails(capsys, "evaluate", "table", write(tmp_path / "counts.csv"), *options)
+    assert f"counts file must be one file, got the folder {str(tmp_path)!r}: name a file" in fails(
+        capsys, "evaluate", "table", str(tmp_path)
+    )
 
 
 def test_runs_refused_before_a_model_loads(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -9,7 +9,10 @@ import pytest
 from accelerate.commands import launch as accelerate_launch
 
 from fgrpo.cli import main
-from fgrpo.llm.recipe_files import RECIPES
+from fgrpo.commands.train import HINTS
+from fgrpo.llm.presets import MODELS
+from fgrpo.llm.recipe_files import LAUNCHES, RECIPES
+from fgrpo.llm.settings import read_settings
 
 
 def test_help_needs_no_torch() -> None:
@@ -25,7 +28,21 @@ def test_help_needs_no_torch() -> None:
 
 def test_recipes_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["train", "--recipes"]) == 0
-    assert [line.split()[0] for line in capsys.readouterr().out.splitlines()] == list(RECIPES)
+    lines = capsys.readouterr().out.splitlines()
+    count = len(RECIPES)
+    assert [line.split()[0] for line in lines[:count]] == list(RECIPES)
+    assert lines[count].endswith("--config focal_grpo,vllm_colocate:")
+    assert lines[count + 1 : count + 3] == [
+        "vllm_colocate        vLLM inside the training processes",
+        "vllm_server          vLLM on devices of its own",
+    ]
+    assert [
+        line.split(": ")[1].split(", ")[: len(names)]
+        for line, names in zip(lines[-2:], (MODELS, LAUNCHES), strict=True)
+    ] == [
+        list(MODELS),
+        list(LAUNCHES),
+    ]
 
 
 def test_without_the_extra_it_says_which_one(
@@ -50,6 +67,17 @@ def test_without_the_extra_it_says_which_one(
             ["--learning_rte", "1"],
             "fgrpo: every key must be one of TRL's or a focal one, got 'learning_rte': did you mean",
         ),
+        (
+            ["--out", "x"],
+            "fgrpo: every key must be one of TRL's or a focal one, got --out: TRL's name for it is --output_",
+        ),
+        (
+            ["--group-size=4"],
+            "fgrpo: every key must be one of TRL's or a focal one, got --group-size: TRL's name for it",
+        ),
+        (["focal_grpo"], "fgrpo: arguments must be --key value, got 'focal_grpo': did you mean --config focal_grpo?"),
+        (["my.yaml"], "fgrpo: arguments must be --key value, got 'my.yaml': did you mean --config my.yaml?"),
+        (["focal"], "fgrpo: arguments must be --key value, got 'focal': write which key it belongs to"),
         (["--config", "focal_grpo", "--model"], "fgrpo: Option '--model' requires an argument"),
     ],
 )
@@ -58,6 +86,15 @@ def test_bad_arguments_are_one_line(capsys: pytest.CaptureFixture[str], argument
     error = capsys.readouterr().err
     assert error.startswith(message)
     assert error.count("\n") == 1
+
+
+@pytest.mark.parametrize("name", HINTS)
+def test_hints_are_no_keys_and_name_keys(name: str) -> None:
+    with pytest.raises(ValueError, match=f"got '{name}'"):
+        read_settings("tiny", None, [f"--{name}", "1"])
+    key = HINTS[name].split()[0].removeprefix("--")
+    if key != "config":
+        read_settings("tiny", None, [f"--{key}", "1"])
 
 
 def test_launch_arguments_start_the_same_command_in_their_processes(

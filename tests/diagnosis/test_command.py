@@ -38,7 +38,10 @@ def test_text(rollouts: Path, capsys: pytest.CaptureFixture[str]) -> None:
     captured = capsys.readouterr()
     assert captured.err == ""
     text = " ".join(captured.out.split())
-    assert "240 scored rollouts in 30 groups of 5 prompts, logged steps 0 to 5" in text
+    assert (
+        "240 scored rollouts of 5 different prompts, in 30 groups; logged steps 0 to 5; read from 1 file with" in text
+    )
+    assert "Rollouts per group: 8 in 30 groups; N = 8." in text
     assert "rollouts of the same prompt and step form a group" in text
     assert "is your assumption" in text
     assert "biased plug-in" in text
@@ -96,7 +99,10 @@ def test_a_page_beside_the_text(rollouts: Path, tmp_path: Path, capsys: pytest.C
         (["RUN", "--rare-fraction", "a"], "--rare-fraction must be numbers separated by commas"),
         (["RUN", "--rare-fraction", "2"], "--rare-fraction must be between 0 and 1, got 2"),
         (["RUN", "--html", "run.jsonl"], "--html must name a file that ends in .html, got run.jsonl"),
-        (["RUN", "--html", "no/such/folder/a.html"], "cannot write a.html into no/such/folder"),
+        (
+            ["RUN", "--html", "no/such/folder/a.html"],
+            "--html must name a file in a folder that exists, got no/such/folder/a.html",
+        ),
         (["RUN", "--success-column", "rewrd"], "did you mean 'reward'?"),
         (["RUN", "--group-size", "9"], "at least one group must have N = 9 rollouts, got 8 at most"),
     ],
@@ -110,6 +116,45 @@ def test_faults_are_one_line(
     assert captured.err.startswith("fgrpo: ")
     assert captured.err.count("\n") == 1
     assert words in captured.err
+
+
+def test_what_holds_no_rollouts_says_where_they_are_or_what_reads_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    table = Path("runs/a/completions/completions_00001.parquet")
+    for folder in (table.parent, Path("runs/a/checkpoint-9"), Path("fresh/completions"), Path("swept"), Path("bare")):
+        folder.mkdir(parents=True)
+    table.touch()
+    Path("runs/a/model.safetensors").touch()
+    Path("swept/plan.parquet").touch()
+    Path("record.csv").write_text("run_id,step,retained_mass\nx,0,1\n")
+    Path("counts.csv").write_text("prompt,n,correct\na,8,3\n")
+    Path("counts.jsonl").write_text('{"id": 1, "samples": 8, "c": 3}\n')
+    Path("none.jsonl").touch()
+    Path("page.html").mkdir()
+    for arguments, message in {
+        "rns/a": "got 'rns/a': did you mean 'runs/a'?",
+        "runs/aa": "got 'runs/aa': did you mean 'runs/a'?",
+        "elsewhere": "pass a run folder or a file of rollouts",
+        "runs": "got 'runs' around a run: pass 'runs/a'",
+        "runs/a/checkpoint-9": "inside a run: pass the run's folder, 'runs/a'",
+        "runs/a/model.safetensors": "pass the folder of its run, 'runs/a'",
+        "fresh": "got 'fresh' without a table: the first is written at the first logging step",
+        "fresh/completions": "without a table: the first is written at the first logging step",
+        "bare": "got 'bare' without any: train with log_completions=True",
+        "swept": "of a simulated sweep: fgrpo sweep status swept and fgrpo figure 4 --results swept read it",
+        "record.csv": "got records of a simulated sweep: fgrpo sweep status DIR reads them",
+        "counts.csv": "got counts per prompt ('n' and 'correct'): fgrpo evaluate table FILE, fgrpo advise",
+        "counts.jsonl": "got counts per prompt ('samples' and 'c')",
+        "none.jsonl": "got none in none.jsonl: write a row per rollout",
+        "runs/a": "got 1 table that cannot be read (1), have no rows (0)",
+        "runs/a --html page.html": "--html must name a file in a folder that exists, got page.html, which is a folder",
+    }.items():
+        assert main(["diagnose", *arguments.split()]) == 2
+        captured = capsys.readouterr()
+        assert message in captured.err
+        assert captured.err.count("\n") == 1
 
 
 def test_help_states_the_grouping_rule(capsys: pytest.CaptureFixture[str]) -> None:

@@ -197,7 +197,9 @@ def test_unreadable_and_empty_files_in_a_folder(tmp_path: Path) -> None:
     (tmp_path / "2.parquet").write_bytes(b"PAR1")
     write(tmp_path, "3.parquet", [{"prompt_id": "a", "step": 0, "reward": 1.0}])
     pd.read_parquet(tmp_path / "3.parquet").iloc[:0].to_parquet(tmp_path / "3.parquet")
-    notes = {note.code: note.count for note in read(tmp_path).notes}
+    read_ = read(tmp_path)
+    notes = {note.code: note.count for note in read_.notes}
+    assert "1 of 3 files cannot be read (2.parquet" in read_.notes[0].text
     assert (notes["unreadable_files"], notes["empty_files"]) == (1, 1)
 
 
@@ -227,7 +229,7 @@ ROW = {"prompt_id": "a", "step": 0, "reward": 1.0}
             [ROW | {"prompt": "x"}, ROW | {"prompt": "y"}],
             r"an id must name one prompt, got two of 'prompt' for 'a' of 'prompt_id' \(row 2\)",
         ),
-        ([], r"at least one rollout must be there, got none in 1 files"),
+        ([], r"at least one rollout must be there, got none in run.jsonl: write a row"),
     ],
 )
 def test_rows_that_are_not_as_they_should_be(tmp_path: Path, rows: list[dict[str, Any]], words: str) -> None:
@@ -249,7 +251,11 @@ def test_rows_that_are_not_as_they_should_be(tmp_path: Path, rows: list[dict[str
         ("run.csv", b"id,step,reward\n", r"at least one rollout must be there"),
         ("run.csv", b"id,step,reward\n\xff\xfe,0,1\n", r"must be UTF-8 text"),
         ("run.jsonl", b"\xff\xfe\n", r"must be UTF-8 text"),
-        ("run.parquet", b"PAR1nonsensePAR1", r"got none in 1 files; unreadable: run.parquet"),
+        (
+            "run.parquet",
+            b"PAR1nonsensePAR1",
+            r"at least one rollout must be readable, got none in run.parquet; unreadable: run.parquet",
+        ),
         ("run.xlsx", b"", r"a file of rollouts must end in .jsonl, .csv, .parquet"),
     ],
 )
@@ -265,6 +271,6 @@ def test_paths_that_hold_nothing(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"the path must exist, got .*nowhere"):
         read(tmp_path / "nowhere")
     with pytest.raises(
-        ValueError, match=r"a folder must hold completions/completions_\*\.parquet .*log_completions=True"
+        ValueError, match=r"a run's folder must hold completions/completions_\*\.parquet, got .*log_completions=True"
     ):
         read(tmp_path)

@@ -13,6 +13,8 @@ from fgrpo.diagnosis.columns import Reading
 from fgrpo.diagnosis.diagnose import diagnose
 from fgrpo.diagnosis.model import Diagnosis, Part
 from fgrpo.diagnosis.read import read_rollouts
+from fgrpo.diagnosis.text import diagnosis_text
+from fgrpo.diagnosis.warning_signs import DOUBTS
 from reference.diagnosis import Group, blocks, count
 from reference.diagnosis import diagnose as literally
 from reference.trl_tables import TableLogger, group_advantages
@@ -132,7 +134,9 @@ def judge(run: MadeUpRun | Path, **changes: Any) -> Diagnosis:
 
 
 def codes(diagnosis: Diagnosis) -> dict[str, int]:
-    return {note.code: note.count for note in diagnosis.notes}
+    """Notes, and the warnings that come of reading."""
+    notes = (*diagnosis.notes, *(note for note in diagnosis.warnings if note.code in DOUBTS))
+    return {note.code: note.count for note in notes}
 
 
 @pytest.mark.parametrize("chats", [False, True])
@@ -272,11 +276,17 @@ def test_files_that_cannot_be_used_are_counted(tmp_path: Path) -> None:
     )
     found = judge(run)
     assert codes(found) == {"unreadable_files": 2, "empty_files": 1}
-    assert "completions_00007.parquet" in found.notes[0].text
+    assert found.warnings[0].text.startswith(
+        "2 of 9 files cannot be read (completions_00007.parquet, completions_00008"
+    )
+    assert diagnosis_text(found).split("\n\n")[1].startswith("WARNING unreadable_files: ")
     agrees_throughout(found, run.groups())
     for file in folder.glob("completions_0000[1-6].parquet"):
         file.unlink()
-    with pytest.raises(ValueError, match=r"at least one table of completions must be usable, got 3 that are not"):
+    with pytest.raises(
+        ValueError,
+        match=r"table of completions must be usable, got 3 tables that cannot be read \(2\), have no rows \(1\)",
+    ):
         judge(run)
 
 
@@ -315,6 +325,8 @@ def test_a_wrong_group_size_shows_in_the_advantages(tmp_path: Path) -> None:
     assert codes(judge(run, reading=Reading(group_size=2)))["advantages_do_not_fit"] > 0
     with pytest.raises(ValueError, match=r"blocks of N = 3, got a run of 4"):
         judge(run, reading=Reading(group_size=3))
+    with pytest.raises(ValueError, match="group_size must be at least 2 in a run of TRL, got 1"):
+        judge(run, reading=Reading(group_size=1))
 
 
 def test_one_prompt_alone_is_one_block_unless_the_size_is_given(tmp_path: Path) -> None:

@@ -103,7 +103,12 @@ def codes(found: Diagnosis) -> set[str]:
         (run(lambda step: 0.95), {}, {"zero_variance_groups"}),  # high, but not rising
         (run(lambda step: 0.5, n=2), {}, {"group_too_small", "zero_variance_groups"}),
         (run(lambda step: 0.5, n=3), {}, {"group_too_small"}),
-        (run(lambda step: 0.5, n=1), {}, {"group_too_small", "zero_variance_groups"}),
+        (run(lambda step: 0.5, n=1), {}, {"group_too_small"}),  # no advice about groups that are not the run's
+        (run(lambda step: 0.5), {"reading": Reading(group_size=1)}, {"group_too_small"}),
+        (run(lambda step: 0.5), {"reading": Reading(success_threshold=1.0)}, {"threshold_outside_rewards"}),
+        (run(lambda step: 0.5), {"reading": Reading(success_threshold=-0.1)}, {"threshold_outside_rewards"}),
+        (run(lambda step: 0.5), {"reading": Reading(success_threshold=0.0)}, set()),
+        (run(lambda step: 0.0), {}, {"zero_variance_groups"}),  # no reward is above .5, but that is the run's doing
         (run(lambda step: 0.5)[:-1], {}, {"group_size_varies"}),
         (
             [row | {"reward": row["reward"] / 2 + row["id"] / 8} for row in run(lambda step: 0.5)],

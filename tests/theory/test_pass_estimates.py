@@ -200,6 +200,34 @@ def test_interval_of_a_curve() -> None:
     assert curve.lower[0] == pytest.approx(max(values.mean() - half, 0))
 
 
+def test_problems_that_are_all_alike_do_not_make_the_mean_certain() -> None:
+    for problems in (2, 30):
+        solved = pass_at_k_interval([8] * problems, 8, [1, 8], method="over_problems")
+        assert solved.estimate.tolist() == solved.upper.tolist() == [1.0, 1.0]
+        assert solved.lower == pytest.approx(0.025 ** (1 / problems))  # m of which all 1 has probability .025 at most
+        failed = pass_at_k_interval([8] * problems, 0, [1, 8], method="over_problems")
+        assert failed.upper == pytest.approx(1 - 0.025 ** (1 / problems))
+        assert failed.lower.tolist() == [0.0, 0.0]
+    halves = pass_at_k_interval([8] * 6, 4, 1, level=0.9, method="over_problems")
+    exact = stats.binomtest(3, 6).proportion_ci(0.9, method="exact")
+    assert (halves.lower, halves.upper) == pytest.approx((exact.low, exact.high))
+    mixed = pass_at_k_interval([8, 8, 8], [6, 7, 8], [1, 8], method="over_problems")  # at k = 8 all are 1
+    assert mixed.lower[1] == pytest.approx(0.025 ** (1 / 3))
+    half = stats.t.ppf(0.975, 2) * np.std([6, 7, 8], ddof=1) / 8 / np.sqrt(3)
+    assert mixed.lower[0] == pytest.approx(7 / 8 - half)
+
+
+def test_the_limit_where_all_are_solved_is_one_of_the_mean() -> None:
+    """Exact coverage over problems that are solved (probability m) or not: never below the level at either end."""
+    n = 4
+    limits = [
+        pass_at_k_interval([1] * n, [1] * c + [0] * (n - c), 1, level=0.9, method="over_problems") for c in (0, n)
+    ]
+    for m in np.linspace(0, 1, 201):
+        missed = [not lim.lower - 1e-12 <= m <= lim.upper + 1e-12 for lim in limits]
+        assert ((1 - m) ** n, m**n) @ np.array(missed, float) <= 0.1
+
+
 @given(st.lists(st.integers(0, 16), min_size=2, max_size=6), st.integers(1, 8), st.floats(0.01, 0.99))
 def test_intervals_hold_the_estimate_and_grow_with_the_level(counts: list[int], k: int, level: float) -> None:
     for method in ("within_problems", "over_problems"):

@@ -74,6 +74,9 @@ def diagnose(
 
     if html is not None and html.suffix.lower() not in (".html", ".htm"):
         raise ValueError(f"--html must name a file that ends in .html, got {html}: pass for example diagnosis.html")
+    if html is not None and (html.is_dir() or not html.parent.is_dir()):  # before the work, not after it
+        what = "is a folder" if html.is_dir() else f"lies in no folder: {html.parent} is none"
+        raise ValueError(f"--html must name a file in a folder that exists, got {html}, which {what}: choose another")
     diagnosis = run(
         path,
         reading=Reading(

@@ -177,6 +177,8 @@ def compare(
         level=level,
         seed=seed,
     )
+    if a.resolve() == b.resolve():
+        say_always(f"warning: A and B are one file, {a}: nothing is compared")
     if comparison.only_a or comparison.only_b:
         say_always(
             f"warning: {comparison.only_a} problems only in A and {comparison.only_b} only in B are left out of the "
@@ -196,21 +198,17 @@ def _print_table(
     as_json: bool,
 ) -> None:
     from fgrpo.evaluation import load_counts, pass_row, regrouped, select_best, to_json
-    from fgrpo.evaluation_text import table_text
+    from fgrpo.evaluation_text import table_text, table_warnings
 
     counts: list[Counts] = regrouped(
         [load_counts(path) for path in paths],
         runs=None if runs is None else runs.split(","),
         compute=None if compute is None else list_of(float, "--compute", compute),
     )
-    for one in counts:
-        samples = one.table["samples"]
-        if samples.min() != samples.max():
-            say_always(
-                f"warning: {one.name}: problems have {samples.min()} to {samples.max()} samples; each weighs the same"
-            )
     rows = [pass_row(one, k, level=level, interval=interval) for one in counts]  # type: ignore[arg-type]
     selected = None if select is None else select_best(counts, select)
+    for line in table_warnings(paths, counts):  # where nothing is wrong: an error is one line
+        say_always(f"warning: {line}")
     print(json.dumps(to_json(rows, selected), indent=2) if as_json else table_text(rows, selected))
 
 

@@ -1,12 +1,35 @@
 """Training language models: train."""
 
 import sys
+from collections.abc import Sequence
 from functools import partial
 from typing import Annotated
 
 import typer
 
 from fgrpo.commands.options import Quiet
+
+HINTS = {
+    "out": "--output_dir DIR",
+    "output": "--output_dir DIR",
+    "steps": "--max_steps T",
+    "epochs": "--num_train_epochs K",
+    "group_size": "--num_generations N",
+    "n": "--num_generations N",
+    "samples": "--num_generations N",
+    "lr": "--learning_rate ETA",
+    "batch_size": "--per_device_train_batch_size B",
+    "workers": "--num_processes K",
+    "seeds": "--seed S, one run for each",
+    "gamma": "--focal_gamma G",
+    "recipe": "--config NAME",
+    "data": "--dataset_name FILE",
+    "dataset": "--dataset_name FILE",
+    "reward": "--reward_funcs NAME",
+    "max_new_tokens": "--max_completion_length T",
+    "success_column": "--success_reward NAME",
+}
+"""What the other commands, or habit, call a key of TRL's that is spelt in no similar way."""
 
 
 def train(
@@ -23,7 +46,7 @@ def train(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Print the configuration, its batches and the theory of its N; train not.")
     ] = False,
-    recipes: Annotated[bool, typer.Option("--recipes", help="List the recipes and end.")] = False,
+    recipes: Annotated[bool, typer.Option("--recipes", help="List what --config and --model take, and end.")] = False,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an earlier run in the folder.")] = False,
     resume: Annotated[bool, typer.Option("--resume", help="Go on from the latest checkpoint in the folder.")] = False,
     quiet: Quiet = False,
@@ -45,10 +68,9 @@ def train(
 
         raise ValueError(f"fgrpo train needs the extra llm, got no module {error.name}: {install('llm')}") from None
     if recipes:
-        from fgrpo.llm.dry_run import recipes_text
-
-        print(recipes_text())
+        print(_launchable())
         return
+    _refuse_other_names(context.args)
     settings = read_settings(config, model, context.args)
     if dry_run:
         from fgrpo.llm.dry_run import dry_run_text
@@ -70,6 +92,42 @@ def train(
             run(settings, overwrite=overwrite, resume=resume, write=_nothing if quiet else _print_at_once)
         except KeyboardInterrupt:
             raise ValueError("interrupted: --resume goes on from the latest checkpoint") from None
+
+
+def _refuse_other_names(arguments: Sequence[str]) -> None:
+    """Raise where an option is one of `HINTS`, or a recipe stands without --config.
+
+    Raises:
+        ValueError: One line with the option that is meant.
+    """
+    from fgrpo.llm.recipe_files import ADDITIONS, RECIPES
+
+    for argument in arguments:
+        option = argument.partition("=")[0]
+        if option.startswith("--") and (meant := HINTS.get(option[2:].replace("-", "_"))):
+            raise ValueError(
+                f"every key must be one of TRL's or a focal one, got {option}: TRL's name for it is {meant}"
+            )
+    if arguments and (arguments[0] in (*RECIPES, *ADDITIONS) or arguments[0].endswith((".yaml", ".yml"))):
+        raise ValueError(f"arguments must be --key value, got {arguments[0]!r}: did you mean --config {arguments[0]}?")
+
+
+def _launchable() -> str:
+    """What --config, --model and --accelerate_config take."""
+    from fgrpo.llm.dry_run import recipes_text
+    from fgrpo.llm.presets import MODELS
+    from fgrpo.llm.recipe_files import ADDITIONS, FOLDER, LAUNCHES
+
+    texts = {name: (FOLDER / f"{name}.yaml").read_text(encoding="utf-8") for name in ADDITIONS}
+    return "\n".join(
+        [
+            recipes_text(),
+            "after one of these and a comma, such as --config focal_grpo,vllm_colocate:",
+            *(f"{name:<20} {text.partition(':')[0].removeprefix('# ')}" for name, text in texts.items()),
+            f"--model: {', '.join(MODELS)}, or any name on the hub or folder",
+            f"--accelerate_config: {', '.join(LAUNCHES)}, a name that TRL has, or a file",
+        ]
+    )
 
 
 def _print_at_once(line: str) -> None:

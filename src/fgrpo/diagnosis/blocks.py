@@ -5,7 +5,7 @@ from math import gcd
 
 import numpy as np
 
-from fgrpo.diagnosis.rollouts import LEFT_OUT, IntArray, Note
+from fgrpo.diagnosis.rollouts import LEFT_OUT, IntArray, Note, counted
 
 TRL_RULE = (
     "a generation logs the rows of one prompt as consecutive blocks of N; within one logged step consecutive rows with "
@@ -39,10 +39,14 @@ def consecutive_blocks(prompt_R: IntArray, chunk_R: IntArray, group_size: int | 
         places: Name of each chunk, for messages.
 
     Raises:
-        ValueError: If a run inside a chunk is no multiple of N, or no N above 1 fits.
+        ValueError: If `group_size` is 1, a run inside a chunk is no multiple of N, or no N above 1 fits.
 
     Source: this project.
     """
+    if group_size == 1:
+        raise ValueError(
+            "group_size must be at least 2 in a run of TRL, got 1: pass its num_generations, or leave --group-size out"
+        )
     starts = np.flatnonzero(np.diff(prompt_R, prepend=-1) | np.diff(chunk_R, prepend=-1))
     lengths = np.diff(starts, append=len(prompt_R))
     chunk = chunk_R[starts]
@@ -91,8 +95,8 @@ def consecutive_blocks(prompt_R: IntArray, chunk_R: IntArray, group_size: int | 
             Note(
                 "incomplete_groups",
                 cut,
-                f"{cut} groups at the edge of a logging step are incomplete (N = {n}): their rows span logging steps. "
-                "They are left out.",
+                f"{counted(cut, 'group')} of fewer than N = {n} rollouts at the edge of a logging step: left out. Rows "
+                "of one group span logging steps.",
             )
         )
     return Grouping(group.astype(np.int64), n, tuple(notes))
@@ -143,7 +147,7 @@ def equal_keys(key_R: IntArray, step_R: IntArray, group_size: int | None, *, nam
     complete = place_R < (whole_V * group_size)[visit_R]
     group = np.where(complete, before_V[visit_R] + place_R // group_size, LEFT_OUT)
     if cut := int((rows_V % group_size > 0).sum()):
-        text = f"{cut} groups have fewer than N = {group_size} rollouts and are left out."
+        text = f"{counted(cut, 'group')} of fewer than N = {group_size} rollouts: left out."
         notes.insert(0, Note("incomplete_groups", cut, text))
     return Grouping(group.astype(np.int64), group_size, tuple(notes))
 
@@ -164,6 +168,6 @@ def _spans(pairs: int, *, left_out: bool) -> Note:
     return Note(
         "groups_span_steps",
         pairs,
-        f"In {pairs} places a prompt has part of a group in one logged step and the rest in the next: groups seem to "
-        f"span logging steps. {kept}; give all rollouts of a group the step of their generation.",
+        f"In {counted(pairs, 'place')} a prompt has part of a group in one logged step and the rest in the next: "
+        f"groups seem to span logging steps. {kept}; give all rollouts of a group the step of their generation.",
     )

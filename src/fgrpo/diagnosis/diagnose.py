@@ -11,7 +11,7 @@ from fgrpo.diagnosis.measures import CONFIDENCE, Measure, answer_codes, regime_o
 from fgrpo.diagnosis.model import Diagnosis, PromptHistory, PromptWindow
 from fgrpo.diagnosis.read import read_rollouts
 from fgrpo.diagnosis.rollouts import IntArray, Rollouts
-from fgrpo.diagnosis.warning_signs import warning_signs
+from fgrpo.diagnosis.warning_signs import DOUBTS, warning_signs
 from fgrpo.diagnosis.weights import bands_of, logged_weights, what_if
 from fgrpo.theory import _validation as check
 
@@ -86,7 +86,7 @@ def diagnose(
         bands=bands_of(rollouts),
         what_if=tuple(what_if(rollouts, gamma, measure.tail_miss_G) for gamma in exponents),
         logged_weights=weights,
-        notes=rollouts.notes,
+        notes=tuple(note for note in rollouts.notes if note.code not in DOUBTS),
         warnings=warning_signs(rollouts, run, parts, trends, n, weights),
     )
 

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from pandas import DataFrame
 
 from fgrpo.diagnosis.model import Diagnosis, Part, PromptHistory
+from fgrpo.diagnosis.rollouts import counted
 from fgrpo.diagnosis.text import diagnosis_text, trend_words, window_name
 from fgrpo.figures.diagnosis import (
     plot_prompts_over_time,
@@ -85,7 +86,8 @@ def page(diagnosis: Diagnosis) -> str:
 def _facts(diagnosis: Diagnosis) -> Iterator[str]:
     run, layout = diagnosis.run, diagnosis.layout
     facts = {
-        "Rollouts": f"{run.rollouts} scored, {run.groups} groups, {run.prompts} prompts, N = {diagnosis.group_size}",
+        "Rollouts": f"{run.rollouts} scored, of {counted(run.prompts, 'different prompt')}, in "
+        f"{counted(run.groups, 'group')}; N = {diagnosis.group_size}",
         "Logged steps": f"{run.first_step} to {run.last_step}",
         "Right": f"{layout.success_column} above {layout.success_threshold:g}",
         "Groups": layout.rule,

@@ -4,6 +4,7 @@ from os import PathLike
 from pathlib import Path
 
 from fgrpo.diagnosis.columns import Reading
+from fgrpo.diagnosis.elsewhere import refuse_folder, refuse_missing, refuse_sweep, run_around
 from fgrpo.diagnosis.rollouts import Rollouts
 from fgrpo.diagnosis.row_files import SUFFIXES, read_rows
 from fgrpo.diagnosis.trl_folder import TABLES, is_trl_table, read_trl
@@ -27,25 +28,23 @@ def read_rollouts(path: str | PathLike[str], reading: Reading | None = None) -> 
     """
     place, wanted = Path(path), reading or Reading()
     if "\0" in str(place) or not place.exists():
-        raise ValueError(f"the path must exist, got {str(place)!r}: pass a run folder or a file of rollouts")
+        refuse_missing(place)
     if place.is_file():
         if place.suffix.lower() not in SUFFIXES:
-            raise ValueError(
-                f"a file of rollouts must end in {', '.join(SUFFIXES)}, got {str(place)!r}: convert it to one of them"
-            )
+            run = run_around(place)
+            way = "convert it to one of them" if run is None else f"pass the folder of its run, {str(run)!r}"
+            raise ValueError(f"a file of rollouts must end in {', '.join(SUFFIXES)}, got {str(place)!r}: {way}")
         if place.suffix.lower() == ".parquet" and is_trl_table(place):
             return read_trl([place], _run_of(place.parent), wanted)
         return read_rows([place], wanted)
     for folder in (place / "completions", place):
         if tables := sorted(folder.glob(TABLES)):
             return read_trl(tables, _run_of(folder), wanted)
+    refuse_sweep(place)
     for suffix in SUFFIXES:
         if files := sorted(file for file in place.glob(f"*{suffix}") if file.is_file()):
             return read_rows(files, wanted)
-    raise ValueError(
-        f"a folder must hold completions/{TABLES} or files in {', '.join(SUFFIXES)}, got {str(place)!r}: train with "
-        "log_completions=True, or pass a file with a row per rollout"
-    )
+    refuse_folder(place)
 
 
 def _run_of(tables: Path) -> Path:

@@ -3,7 +3,7 @@
 Axes: _R rollouts, _G groups, _C correct rollouts.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Self
 
@@ -34,6 +34,36 @@ class Note:
     code: str
     count: int
     text: str
+
+
+def counted(count: int, noun: str) -> str:
+    """`1 file`, `2 files`."""
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
+def file_notes(files: int, unreadable: Sequence[str], partial: int, empty: int) -> list[Note]:
+    """What is to be said of the files of a run.
+
+    Args:
+        files: How many there are.
+        unreadable: Names of those that cannot be read.
+        partial: How many end within a row.
+        empty: How many have no rows.
+    """
+    notes = []
+    if unreadable:
+        listed = ", ".join(unreadable[:3]) + (", ..." if len(unreadable) > 3 else "")
+        text = (
+            f"{len(unreadable)} of {counted(files, 'file')} cannot be read ({listed}), damaged or still being written: "
+            "every number here is of the rest of the run only."
+        )
+        notes.append(Note("unreadable_files", len(unreadable), text))
+    if partial:
+        text = f"The last row of {counted(partial, 'file')} is incomplete and left out: more is still being written."
+        notes.append(Note("partial_files", partial, text))
+    if empty:
+        notes.append(Note("empty_files", empty, f"{counted(empty, 'file')} without any row."))
+    return notes
 
 
 @dataclass(frozen=True)
@@ -201,9 +231,9 @@ class Rollouts:
 def _unscored(rollouts: int, groups: int) -> list[Note]:
     notes = []
     if rollouts:
-        text = f"{rollouts} rollouts have no reward: they count neither as right nor as wrong."
+        text = f"{counted(rollouts, 'rollout')} without a reward: counted neither as right nor as wrong."
         notes.append(Note("unscored_rollouts", rollouts, text))
     if groups:
-        text = f"{groups} groups have no reward at all and are left out."
+        text = f"{counted(groups, 'group')} without any reward: left out."
         notes.append(Note("unscored_groups", groups, text))
     return notes

@@ -15,7 +15,8 @@ from fgrpo.diagnosis import columns
 from fgrpo.diagnosis.answers import NO_ANSWER, boxed_code, identity, readable, text_code
 from fgrpo.diagnosis.blocks import ROW_RULE, ROW_RULE_COLUMN, ROW_RULE_SIZE, equal_keys
 from fgrpo.diagnosis.columns import RATE_COLUMN, WEIGHT_COLUMN, Reading
-from fgrpo.diagnosis.rollouts import IntArray, Layout, Note, Rollouts, Rows
+from fgrpo.diagnosis.elsewhere import refuse_other_tables
+from fgrpo.diagnosis.rollouts import IntArray, Layout, Note, Rollouts, Rows, counted, file_notes
 from fgrpo.llm.records import Row, csv_rows, json_object, literal
 from fgrpo.theory._validation import FloatArray
 
@@ -182,7 +183,10 @@ def _read_all(files: Sequence[Path], reading: Reading) -> tuple[_Table, _Columns
             partial += cut
             empty += not found
             if found:
-                named = named or _Columns.of(found, reading)
+                if named is None:
+                    if reading.step_column is None:
+                        refuse_other_tables(found)
+                    named = _Columns.of(found, reading)
                 for number, row in enumerate(rows, 1):
                     table.add(row, named, f"row {number}")
         except (pa.ArrowException, OSError) as error:
@@ -190,9 +194,14 @@ def _read_all(files: Sequence[Path], reading: Reading) -> tuple[_Table, _Columns
         except (ValueError, RecursionError) as error:
             raise _fault(file, error) from None
     if named is None or not table.step:
-        why = f"; unreadable: {', '.join(unreadable)}" if unreadable else ""
-        raise ValueError(f"at least one rollout must be there, got none in {len(files)} files{why}: check the path")
-    return table, named, _file_notes(unreadable, partial, empty)
+        what = files[0].name if len(files) == 1 else counted(len(files), "file")
+        if unreadable:
+            raise ValueError(
+                f"at least one rollout must be readable, got none in {what}; unreadable: {', '.join(unreadable)}: "
+                "damaged or still being written, so wait, or write it again"
+            )
+        raise ValueError(f"at least one rollout must be there, got none in {what}: write a row per rollout")
+    return table, named, file_notes(len(files), unreadable, partial, empty)
 
 
 def _fault(file: Path, error: ValueError | RecursionError) -> ValueError:
@@ -292,16 +301,3 @@ def _share_by_step(step_R: IntArray, truncated_R: FloatArray) -> dict[int, float
     steps, place = np.unique(step_R[known], return_inverse=True)
     shares = np.bincount(place, truncated_R[known], len(steps)) / np.maximum(np.bincount(place, None, len(steps)), 1)
     return dict(zip(steps.tolist(), shares.tolist(), strict=True))
-
-
-def _file_notes(unreadable: list[str], partial: int, empty: int) -> list[Note]:
-    notes = []
-    if unreadable:
-        text = f"{len(unreadable)} files cannot be read ({', '.join(unreadable[:3])}): damaged, or still being written."
-        notes.append(Note("unreadable_files", len(unreadable), text))
-    if partial:
-        text = f"{partial} files end within a row, which is left out: they are still being written."
-        notes.append(Note("partial_files", partial, text))
-    if empty:
-        notes.append(Note("empty_files", empty, f"{empty} files have no rows."))
-    return notes

@@ -4,10 +4,11 @@ from collections.abc import Iterator
 from math import isnan
 
 from fgrpo.diagnosis.model import Diagnosis, Estimate, LoggedWeights, Part, Trend
+from fgrpo.diagnosis.rollouts import counted
 from fgrpo.words import name, percent, short, table, words
 
 MOST_PROMPTS = 5
-_KINDS = {"trl": "tables of completions of a TRL run", "rows": "files with a row per rollout"}
+_KINDS = {"trl": ("table", "of completions of a TRL run"), "rows": ("file", "with a row per rollout")}
 _ANSWERS = {
     "boxed": r"answers are told apart by their last \boxed{}, white space and $ left out",
     "text": "answers are told apart by their whole text",
@@ -34,14 +35,16 @@ def diagnosis_text(diagnosis: Diagnosis) -> str:
 
 def _read(diagnosis: Diagnosis) -> Iterator[str]:
     layout, run = diagnosis.layout, diagnosis.run
-    sizes = ", ".join(f"{size} ({groups})" for size, groups in diagnosis.group_sizes[:6])
+    sizes = ", ".join(f"{size} in {counted(groups, 'group')}" for size, groups in diagnosis.group_sizes[:6])
     more = ", ..." if len(diagnosis.group_sizes) > 6 else ""
+    noun, of_what = _KINDS[layout.kind]
     yield words(
-        f"{diagnosis.path}: {run.rollouts} scored rollouts in {run.groups} groups of {run.prompts} prompts, logged "
-        f"steps {run.first_step} to {run.last_step}; read from {layout.files} {_KINDS[layout.kind]}."
+        f"{diagnosis.path}: {counted(run.rollouts, 'scored rollout')} of {counted(run.prompts, 'different prompt')}, "
+        f"in {counted(run.groups, 'group')}; logged steps {window_name(run)}; read from "
+        f"{counted(layout.files, noun)} {of_what}."
     )
     yield words(f"Right is {layout.success_column!r} above {short(layout.success_threshold)}.")
-    yield words(f"Groups: {layout.rule}. Rollouts per group (and groups): {sizes}{more}; N = {diagnosis.group_size}.")
+    yield words(f"Groups: {layout.rule}. Rollouts per group: {sizes}{more}; N = {diagnosis.group_size}.")
     for note in diagnosis.notes:
         yield words(f"Note: {note.text}")
 
@@ -96,7 +99,7 @@ def _tail_misses(diagnosis: Diagnosis) -> Iterator[str]:
     part = diagnosis.windows[-1]
     yield words(
         f"Regimes at N = {diagnosis.group_size} of the {part.prompts} prompts of the last window (steps "
-        f"{part.first_step} to {part.last_step}), level {short(diagnosis.level)}, at success rates shrunk by a uniform "
+        f"{window_name(part)}), level {short(diagnosis.level)}, at success rates shrunk by a uniform "
         "prior:"
     )
     yield from table(
@@ -229,7 +232,7 @@ def _logged(diagnosis: Diagnosis) -> Iterator[str]:
 def verdict_words(weights: LoggedWeights) -> str:
     """What the logged weights are, in a sentence."""
     fit = f"gamma {short(weights.gamma)}, largest error {short(weights.largest_error)}"
-    about = f"on {weights.groups} active groups, mean {short(weights.mean_weight)}"
+    about = f"on {counted(weights.groups, 'active group')}, mean {short(weights.mean_weight)}"
     return {
         "focal": f"focal, (1 - success rate)^gamma with {fit} ({about}).",
         "focal, renormalised": f"focal up to a factor for each step (renormalised), {fit} ({about}).",

@@ -23,7 +23,7 @@ from fgrpo.diagnosis import columns
 from fgrpo.diagnosis.answers import boxed_code, identity, readable, text_code
 from fgrpo.diagnosis.blocks import TRL_RULE, consecutive_blocks
 from fgrpo.diagnosis.columns import ADVANTAGE_COLUMN, RATE_COLUMN, WEIGHT_COLUMN, Reading
-from fgrpo.diagnosis.rollouts import LEFT_OUT, IntArray, Layout, Note, Rollouts, Rows
+from fgrpo.diagnosis.rollouts import LEFT_OUT, IntArray, Layout, Note, Rollouts, Rows, counted, file_notes
 from fgrpo.llm.records import literal
 from fgrpo.theory._validation import FloatArray
 
@@ -108,13 +108,14 @@ def read_trl(files: Sequence[Path], run: Path, reading: Reading) -> Rollouts:
     for file in sorted(files, key=_number):
         reader.read(file)
     generations, notes = _train_generations(reader.generations, state)
-    notes = [*reader.file_notes(), *notes]
     if not generations:
-        why = "; ".join(note.text for note in notes) or "they hold no rows"
         raise ValueError(
-            f"at least one table of completions must be usable, got {len(files)} that are not ({why}): wait for the "
-            "next logging step, or log completions at steps without an evaluation"
+            f"at least one table of completions must be usable, got {counted(len(files), 'table')} that cannot be read "
+            f"({len(reader.unreadable)}), have no rows ({reader.empty}) or were written at an evaluation "
+            f"({sum(note.count for note in notes)}): wait for the next logging step, or log completions at steps "
+            "without an evaluation"
         )
+    notes = [*file_notes(len(files), reader.unreadable, 0, reader.empty), *notes]
     rows = reader.rows(generations)
     chunk_R = np.repeat(np.arange(len(generations)), [len(one.prompt) for one in generations])
     grouping = consecutive_blocks(rows.prompt_R, chunk_R, reading.group_size, [one.place for one in generations])
@@ -262,16 +263,6 @@ class _Tables:
             logged_weight_R=np.concatenate([one.weight for one in generations]),
         )
 
-    def file_notes(self) -> list[Note]:
-        notes = []
-        if self.unreadable:
-            listed = ", ".join(self.unreadable[:3]) + (", ..." if len(self.unreadable) > 3 else "")
-            text = f"{len(self.unreadable)} files cannot be read ({listed}): damaged, or still being written."
-            notes.append(Note("unreadable_files", len(self.unreadable), text))
-        if self.empty:
-            notes.append(Note("empty_files", self.empty, f"{self.empty} files have no rows."))
-        return notes
-
 
 def _floats(table: pa.Table, name: str) -> FloatArray:
     """A column of numbers as float64, nan where it has none or is not there."""
@@ -299,10 +290,10 @@ def _train_generations(generations: list[_Generation], state: TrainerState) -> t
         before = digest
     notes = []
     if repeats:
-        text = f"{repeats} tables repeat the generation of the one before, which served several steps: it counts once."
+        text = f"{counted(repeats, 'table')} of a generation that served several steps: it counts once."
         notes.append(Note("repeated_generations", repeats, text))
     if evaluations:
-        text = f"{evaluations} tables were written at an evaluation and hold its rows: they are left out."
+        text = f"{counted(evaluations, 'table')} with rows of an evaluation, at which it was written: left out."
         notes.append(Note("evaluation_tables", evaluations, text))
     return kept, notes
 
@@ -331,7 +322,7 @@ def _advantages_that_do_not_fit(
             "advantages_do_not_fit",
             count,
             f"In {count} of {groups} groups the logged advantages do not sum to 0, or differ at equal reward. Either "
-            "the group size is not the run's (pass --group-size), evaluations are mixed in, or advantages are not "
-            "centred by group.",
+            "the group size is not the run's (pass it with --group-size), evaluations are mixed in, or advantages are "
+            "not centred by group.",
         )
     ]

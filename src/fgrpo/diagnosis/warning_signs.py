@@ -13,6 +13,8 @@ NEARLY_SOLVED = 0.9
 NEARLY_TRUNCATED = 0.9
 SMALLEST_TELLING_GROUP = 4
 """Groups of fewer rollouts tell little of a success rate."""
+DOUBTS = ("unreadable_files", "advantages_do_not_fit")
+"""Notes of reading that are warnings: numbers of a part of the run, or of wrong groups."""
 _MOST_LEVELS = 2
 _RATE_TOLERANCE = 1e-4
 
@@ -25,7 +27,7 @@ def warning_signs(
     group_size: int,
     weights: LoggedWeights | None,
 ) -> tuple[Note, ...]:
-    """The signs that a run shows, in a fixed order.
+    """The signs that a run shows, in a fixed order: first what puts all numbers in doubt.
 
     Args:
         rollouts: The run.
@@ -37,9 +39,11 @@ def warning_signs(
 
     Source: this project.
     """
+    doubts = [note for note in rollouts.notes if note.code in DOUBTS]
     signs: list[Callable[[], Note | None]] = [
         lambda: _truncated(run),
-        lambda: _zero_variance(run),
+        lambda: _threshold_outside(rollouts),
+        lambda: _zero_variance(rollouts, run, group_size),
         lambda: _not_binary(rollouts),
         lambda: _nearly_solved(windows, trends),
         lambda: _sizes_vary(rollouts),
@@ -47,7 +51,7 @@ def warning_signs(
         lambda: _weights(weights),
         lambda: _other_success(weights),
     ]
-    return tuple(note for sign in signs if (note := sign()) is not None)
+    return (*doubts, *(note for sign in signs if (note := sign()) is not None))
 
 
 def _truncated(run: Part) -> Note | None:
@@ -62,7 +66,22 @@ def _truncated(run: Part) -> Note | None:
     )
 
 
-def _zero_variance(run: Part) -> Note | None:
+def _threshold_outside(rollouts: Rollouts) -> Note | None:
+    low, high, threshold = min(rollouts.rewards), max(rollouts.rewards), rollouts.layout.success_threshold
+    if low == high or low <= threshold < high:
+        return None
+    verdict = "right" if threshold < low else "wrong"
+    return Note(
+        "threshold_outside_rewards",
+        0,
+        f"{rollouts.layout.success_column!r} goes from {low:g} to {high:g}: with right above {threshold:g} every "
+        f"rollout counts as {verdict}. Set --success-threshold to at least {low:g} and below {high:g}.",
+    )
+
+
+def _zero_variance(rollouts: Rollouts, run: Part, group_size: int) -> Note | None:
+    if group_size == 1 or _threshold_outside(rollouts) is not None:  # then that is why, and no advice on training
+        return None
     wrong, right = run.all_wrong_share.estimate, run.all_right_share.estimate
     if wrong + right <= ZERO_VARIANCE:
         return None
@@ -115,8 +134,11 @@ def _sizes_vary(rollouts: Rollouts) -> Note | None:
 def _small_groups(group_size: int) -> Note | None:
     if group_size >= SMALLEST_TELLING_GROUP:
         return None
+    if group_size == 1:
+        text = "With N = 1 no group is ever active, and nothing here says anything of tail misses. "
+        way = "Leave --group-size out, or give the rollouts of one prompt in one generation the same step."
+        return Note("group_too_small", 0, text + way)
     why = {
-        1: "a group of one is never active",
         2: "every active group has X/N = 1/2, so a focal weight is a constant",
     }.get(group_size, f"X/N has {group_size + 1} values")
     return Note(
