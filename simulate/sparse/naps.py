@@ -68,7 +68,7 @@ def _wake(rows: Rows, row: int, moving: int, rule: Rule, step: int) -> tuple[int
             if row // LANES < moving // LANES:
                 _catch_up(rows, row, rule, updated)
             _exchange(rows, row, moving)
-            sum_masses(rows.values, rows.column_mass, rows.block_mass, row // LANES)
+            sum_masses(rows, row // LANES)
             row = moving
     return row, moving
 
@@ -118,6 +118,6 @@ def _part(rows: Rows, moving: int, end: int, rule: Rule, step: int) -> int:
                 _exchange(rows, row, moving)
                 moving += 1
     for block in range(begin, blocks_for(end)):
-        sum_masses(rows.values, rows.column_mass, rows.block_mass, block)
+        sum_masses(rows, block)
     rows.asleep_since[begin * LANES : moving // LANES * LANES] = step
     return moving

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from fgrpo.simulate.sparse import _compile, elementary, philox
-from fgrpo.simulate.sparse._compile import compiled, number_below, number_up_to
+from fgrpo.simulate.sparse import _compile, elementary, groups, philox
+from fgrpo.simulate.sparse._compile import compiled, number_below, sum_octets
 
 FALSE_ALARM = 1e-4
 ULP = 2.0**-52
@@ -49,8 +49,8 @@ def count_below(values, begin, bound):
 
 
 @compiled
-def count_up_to(eight, bound):
-    return number_up_to(eight, bound)
+def add_octets(values, begin, sums, to):
+    return sum_octets(values, begin, sums, to)
 
 
 def applied(function, x):
@@ -158,8 +158,22 @@ def test_scaled_is_the_exact_floor():
 def test_vectors_are_compared_as_single_values():
     values = np.sort(np.random.default_rng(6).random(40))
     for bound in (0.0, values[3], 0.5, values[30], 1.0):
-        assert count_below(values, 4, bound) == (values[4:36] < bound).sum()
-        assert count_up_to(tuple(values[:8]), bound) == (values[:8] <= bound).sum()
+        assert count_below(values, 4, bound) == (values[4:20] < bound).sum()
+
+
+def test_vectors_are_added_as_single_values():
+    values, sums = 2.0 ** np.random.default_rng(7).integers(0, 20, 70), np.full(12, -1.0)  # whose sums are exact
+    assert add_octets(values, 3, sums, 2) == values[3:67].sum()
+    assert sums.tolist() == [-1.0, -1.0, *values[3:67].reshape(8, 8).sum(axis=1), -1.0, -1.0]
+
+
+def test_a_point_is_located_among_the_sums():
+    values = np.array([9.0, 1.0, 0.0, 2.0, 3.0, 1.0, 1.0, 4.0, 5.0])
+    sums = np.cumsum(values[1:])
+    for point in np.arange(0.0, 20.0, 0.5):
+        lane, before = groups.locate(values, 1, point)
+        assert lane == min(np.searchsorted(sums, point, side="right"), 7)
+        assert before == (sums[lane - 1] if lane else 0.0)
 
 
 def test_without_a_folder_for_machine_code_functions_are_compiled_in_each_process(monkeypatch):
