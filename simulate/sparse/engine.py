@@ -4,7 +4,7 @@ The same law as fgrpo.simulate.engine_reference, with random numbers of its own.
 last one is an approximation, far below what could be observed:
 1. Actions that share a class and were never drawn share one row (fgrpo.simulate.sparse.rows).
 2. Groups are drawn by inversion of float64 block sums (fgrpo.simulate.sparse.groups).
-3. Rows whose logits would move by less than 1e-12 in all future are not computed again until they are drawn
+3. Rows whose logits would move by less than 1e-10 in all future are not computed again until they are drawn
    (fgrpo.simulate.sparse.naps).
 Random numbers are a function of run, step and draw, and a run is one sequence of float64 operations: bit for bit the
 same alone, among others, in any process, in one piece or in several. Not promised between different models of CPU.
