@@ -23,8 +23,7 @@ from fgrpo.simulate.sparse.rows import (
 FloatArray = NDArray[np.float64]
 KeyArray = NDArray[np.uint64]
 
-# Bounds the buffer of a merge; a multinomial draw is a sum of smaller independent ones. Even, so that it uses whole
-# pairs of random numbers.
+# Bounds the buffer of a merge; a multinomial draw is a sum of smaller independent ones.
 DRAWS_AT_ONCE = 2**17
 # Below this many draws per block a search for each draw is faster than a merge of all.
 MERGE_FROM = 0.25
@@ -38,8 +37,8 @@ BOUNDS = 16
 
 
 def buffer_for(group_size: int) -> FloatArray:
-    """Room for the random numbers of one merge: one more than draws, and a vector of bounds after them."""
-    return np.empty(min(group_size, DRAWS_AT_ONCE) + 2 + BOUNDS)
+    """Room for the random numbers of a merge: one more than draws, in whole triples, and a vector of bounds."""
+    return np.empty(min(group_size, DRAWS_AT_ONCE) + 3 + BOUNDS)
 
 
 @inlined
@@ -106,8 +105,8 @@ def draw_rows(rows: Rows, end: int, total: float, group_size: int, step: int, ke
     for begin in range(0, group_size, DRAWS_AT_ONCE):
         draws = min(group_size - begin, DRAWS_AT_ONCE)
         # order statistics of uniforms as normalised exponential spacings: sorted without a sort. The spacing after the
-        # last one takes a number more, so parts start a pair of numbers further apart than they have draws.
-        fill_exponentials(buffer, draws + 1, (begin // DRAWS_AT_ONCE) * (DRAWS_AT_ONCE // 2 + 1), step, key)
+        # last one takes a number more, so parts start a triple of numbers further apart than they have draws.
+        fill_exponentials(buffer, draws + 1, (begin // DRAWS_AT_ONCE) * (DRAWS_AT_ONCE // 3 + 1), step, key)
         found = _merge(rows, blocks, total, draws, buffer, found)
     return found
 
@@ -237,6 +236,11 @@ def tell_members_apart(rows: Rows, extent: Extent, found: int, step: int, key: K
         Number of different actions drawn, whose rows are listed in rows.drawn; the extent with the new ones.
     """
     values, origin, times, drawn = rows.values, rows.origin, rows.times, rows.drawn
+    is_needed = False
+    for row in rows.class_row:
+        is_needed |= times[row] > 0 and values[at(row) + MULTIPLICITY] > 1.0
+    if not is_needed:
+        return found, extent
     used, t = 0, np.uint64(step)
     fresh_correct, fresh_wrong = extent.correct, extent.end
     spare = np.uint64(0)
