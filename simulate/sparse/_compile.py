@@ -13,7 +13,7 @@ from numba.extending import intrinsic
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
-Eight = tuple[float, float, float, float, float, float, float, float]
+FLOATS = numba.types.Array(numba.float64, 1, "C")
 
 # numpy division: Python's error checks would stop vectorisation. No fast mathematics: reassociation would undo the
 # rounding by a large constant in `exp`, and contraction fuses or not depending on what is inlined where, so that two
@@ -86,40 +86,80 @@ def _fma(typing_context: Any, x: Any, y: Any, z: Any) -> Any:
     return numba.float64(numba.float64, numba.float64, numba.float64), generate
 
 
-def _vector_of(builder: Any, values: list[Any]) -> Any:
-    vector = ir.Constant(ir.VectorType(ir.DoubleType(), len(values)), ir.Undefined)
-    for index, value in enumerate(values):
-        vector = builder.insert_element(vector, value, ir.Constant(ir.IntType(32), index))
-    return vector
+Vector = Any  # of the compiler: a value that stands for eight or more numbers
+Builder = Any
+
+DOUBLE, INT32, INT64 = ir.DoubleType(), ir.IntType(32), ir.IntType(64)
 
 
-def _number_in(builder: Any, relation: str, vector: Any, bound: Any) -> Any:
+def _load(context: Any, builder: Builder, array_type: Any, array: Any, begin: Any, count: int) -> Vector:
+    """The values array[begin : begin + count]."""
+    first = builder.gep(context.make_array(array_type)(context, builder, value=array).data, [begin])
+    return builder.load(builder.bitcast(first, ir.VectorType(DOUBLE, count).as_pointer()), align=8)
+
+
+def _pick(builder: Builder, one: Vector, other: Vector, lanes: list[int]) -> Vector:
+    """Values of two vectors, numbered through, in a new order."""
+    return builder.shuffle_vector(one, other, ir.Constant(ir.VectorType(INT32, len(lanes)), lanes))
+
+
+def _add_neighbours(builder: Builder, one: Vector, other: Vector, width: int) -> Vector:
+    """Of each of two vectors, its parts of `width` lanes added two by two; those of `one` and `other` take turns."""
+    count = one.type.count
+    starts = [first + source for first in range(0, count, 2 * width) for source in (0, count)]
+    even = [start + lane for start in starts for lane in range(width)]
+    return builder.fadd(_pick(builder, one, other, even), _pick(builder, one, other, [k + width for k in even]))
+
+
+def _fold(builder: Builder, operation: Callable[[Vector, Vector], Vector], vector: Vector) -> Any:
+    """All values of a vector joined by an operation on two."""
+    while vector.type.count > 1:
+        half = vector.type.count // 2
+        low, high = (_pick(builder, vector, vector, [*range(first, first + half)]) for first in (0, half))
+        vector = operation(low, high)
+    return builder.extract_element(vector, ir.Constant(INT32, 0))
+
+
+def _number_in(builder: Builder, relation: str, vector: Vector, bound: Any) -> Any:
     """How many values of a vector have the relation to a bound: one comparison, no branch."""
     count = vector.type.count
-    mask = builder.fcmp_ordered(relation, vector, _vector_of(builder, [bound] * count))
-    return builder.zext(builder.ctpop(builder.bitcast(mask, ir.IntType(count))), ir.IntType(64))
+    bounds = builder.insert_element(ir.Constant(vector.type, ir.Undefined), bound, ir.Constant(INT32, 0))
+    mask = builder.fcmp_ordered(relation, vector, _pick(builder, bounds, bounds, [0] * count))
+    return builder.zext(builder.ctpop(builder.bitcast(mask, ir.IntType(count))), INT64)
 
 
 def _number_below(typing_context: Any, values: Any, begin: Any, bound: Any) -> Any:
-    """How many of values[begin : begin + 32] are < bound."""
+    """How many of values[begin : begin + 16] are < bound."""
 
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    def generate(context: Any, builder: Builder, signature: Any, arguments: Any) -> Any:
         array, begin, bound = arguments
-        first = builder.gep(context.make_array(signature.args[0])(context, builder, value=array).data, [begin])
-        vector = builder.bitcast(first, ir.VectorType(ir.DoubleType(), 32).as_pointer())
-        return _number_in(builder, "<", builder.load(vector, align=8), bound)
+        return _number_in(builder, "<", _load(context, builder, signature.args[0], array, begin, 16), bound)
 
-    return numba.int64(numba.types.Array(numba.float64, 1, "C"), numba.int64, numba.float64), generate
+    return numba.int64(FLOATS, numba.int64, numba.float64), generate
 
 
-def _number_up_to(typing_context: Any, eight: Any, bound: Any) -> Any:
-    """How many of eight values are <= bound."""
+def _sum_octets(typing_context: Any, values: Any, begin: Any, sums: Any, to: Any) -> Any:
+    """Writes the sums of values[begin : begin + 8], of the eight after them, ... into sums[to : to + 8].
 
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        values = [builder.extract_value(arguments[0], index) for index in range(8)]
-        return _number_in(builder, "<=", _vector_of(builder, values), arguments[1])
+    Returns:
+        The sum of all 64.
+    """
 
-    return numba.int64(eight, numba.float64), generate
+    def generate(context: Any, builder: Builder, signature: Any, arguments: Any) -> Any:
+        array, begin, sums, to = arguments
+        vectors = [
+            _load(context, builder, signature.args[0], array, builder.add(begin, ir.Constant(INT64, 8 * octet)), 8)
+            for octet in range(8)
+        ]
+        for width in (1, 2, 4):
+            pairs = zip(vectors[::2], vectors[1::2], strict=True)
+            vectors = [_add_neighbours(builder, one, other, width) for one, other in pairs]
+        (total,) = vectors
+        first = builder.gep(context.make_array(signature.args[2])(context, builder, value=sums).data, [to])
+        builder.store(total, builder.bitcast(first, total.type.as_pointer()), align=8)
+        return _fold(builder, builder.fadd, total)
+
+    return numba.float64(FLOATS, numba.int64, FLOATS, numba.int64), generate
 
 
 # cast: the type checker would take the typing context for an argument
@@ -127,4 +167,4 @@ bits_of = cast(Callable[[float], np.uint64], intrinsic(_bits_of))
 float_of = cast(Callable[[np.uint64], float], intrinsic(_float_of))
 fma = cast(Callable[[float, float, float], float], intrinsic(_fma))
 number_below = cast(Callable[[Any, int, float], int], intrinsic(_number_below))
-number_up_to = cast(Callable[[Eight, float], int], intrinsic(_number_up_to))
+sum_octets = cast(Callable[[Any, int, Any, int], float], intrinsic(_sum_octets))

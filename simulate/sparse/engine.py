@@ -4,7 +4,7 @@ The same law as fgrpo.simulate.engine_reference, with random numbers of its own.
 last one is an approximation, far below what could be observed:
 1. Actions that share a class and were never drawn share one row (fgrpo.simulate.sparse.rows).
 2. Groups are drawn by inversion of float64 block sums (fgrpo.simulate.sparse.groups).
-3. Rows whose logits would move by less than 1e-12 in all future are not computed again until they are drawn
+3. Rows whose logits would move by less than 1e-10 in all future are not computed again until they are drawn
    (fgrpo.simulate.sparse.naps).
 Random numbers are a function of run, step and draw, and a run is one sequence of float64 operations: bit for bit the
 same alone, among others, in any process, in one piece or in several. Not promised between different models of CPU.
@@ -17,7 +17,7 @@ import numpy as np
 
 from fgrpo.simulate.config import PolicyConfig, RunConfig
 from fgrpo.simulate.sparse._compile import compiled, compiled_once, source_digest
-from fgrpo.simulate.sparse.group_measures import record_group
+from fgrpo.simulate.sparse.group_measures import centre_of, record_group, wrong_mass_and_gain
 from fgrpo.simulate.sparse.groups import DRAWS_AT_ONCE, buffer_for, draw_rows, tell_members_apart
 from fgrpo.simulate.sparse.measures import MEASURES, OF_POLICY, Origin, Tally, origin_of, record
 from fgrpo.simulate.sparse.naps import put_to_sleep, wake_drawn
@@ -25,7 +25,6 @@ from fgrpo.simulate.sparse.payoffs import LARGEST_TABLE, Payoffs, payoff_table, 
 from fgrpo.simulate.sparse.philox import KeyArray, stream_words
 from fgrpo.simulate.sparse.rows import (
     GREATEST_TOTAL,
-    LANES,
     LEAST_TOTAL,
     Extent,
     FloatArray,
@@ -33,10 +32,10 @@ from fgrpo.simulate.sparse.rows import (
     Rows,
     Start,
     accumulate,
-    blocks_for,
     compute_masses,
     hidden_actions,
     largest_logit,
+    mass_of,
     new_rows,
     start_of,
     with_room,
@@ -137,10 +136,8 @@ def forget_draws(rows: Rows, found: int) -> None:
 @compiled
 def correct_share(rows: Rows, extent: Extent) -> float:
     """Correct mass of the policy."""
-    of_correct = rows.block_mass[: extent.first_wrong // LANES].sum()
-    of_wrong = rows.block_mass[extent.first_wrong // LANES : blocks_for(extent.end)].sum()
-    share: float = of_correct / (of_correct + of_wrong)
-    return share
+    of_correct, of_wrong = mass_of(rows, 0, extent.correct), mass_of(rows, extent.first_wrong, extent.end)
+    return of_correct / (of_correct + of_wrong)
 
 
 def _kernels(digest: str) -> tuple[Callable[..., Any], ...]:
@@ -217,14 +214,24 @@ def _kernels(digest: str) -> tuple[Callable[..., Any], ...]:
                 add_gradients_in_p(rows, extent.moving_correct, extent.correct, total, mean, rule)
                 add_gradients_in_p(rows, extent.moving_wrong, extent.end, total, mean, rule)
                 mean = 0.0
-            record_group(out[OF_POLICY:], rows, extent, found, start, rule, step, total, group_size, active)
+            centre = centre_of(rows, extent, rule, step, total)
+            wrong_mass, wrong_gain = wrong_mass_and_gain(rows, extent, rule, step, centre)
+        if rule.through_softmax:
+            sweep_in_p(rows, extent.moving_wrong, extent.end, total, mean, rule, step, shift)
+        else:
+            sweep(rows, extent.moving_wrong, extent.end, rule, step, shift)
+        if recorded:
+            if step <= rule.small_until:
+                wrong_gain = mass_of(rows, extent.first_wrong, extent.end) - wrong_mass
+            of_wrong = wrong_mass, wrong_gain
+            record_group(
+                out[OF_POLICY:], rows, extent, found, start, rule, step, total, group_size, active, centre, of_wrong
+            )
         forget_draws(rows, found)
         if rule.through_softmax:
             sweep_in_p(rows, extent.moving_correct, extent.correct, total, mean, rule, step, shift)
-            sweep_in_p(rows, extent.moving_wrong, extent.end, total, mean, rule, step, shift)
         else:
             sweep(rows, extent.moving_correct, extent.correct, rule, step, shift)
-            sweep(rows, extent.moving_wrong, extent.end, rule, step, shift)
         if rule.future < np.inf and step % STEPS_BETWEEN_CHECKS == 0:
             extent = put_to_sleep(rows, extent, rule, step)
         shift, total = total_of(rows, extent.end, shift)

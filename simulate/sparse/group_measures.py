@@ -20,7 +20,7 @@ from fgrpo.simulate.sparse.rows import (
     Start,
     at,
     blocks_for,
-    sum_of_block,
+    mass_of,
 )
 from fgrpo.simulate.sparse.steps import TINY, Rule, as_stored
 
@@ -29,8 +29,8 @@ FAR_ABOVE = 600.0
 # first row, first row that moves, end
 RowRange = tuple[int, int, int]
 BELOW_ONE = 1.0 - 2.0**-53
-# 1 / 20! is below NO_TERM
-MOST_TERMS, NO_TERM = 21, 1e-18
+# of the series in powers of N tau <= 1: 1 / 20! < 1e-18
+TERMS = 20
 
 
 @compiled
@@ -45,21 +45,19 @@ def record_group(
     total: float,
     group_size: int,
     active: bool,
+    centre: float,
+    of_wrong: tuple[float, float],
 ) -> None:
     """Writes the measures of a group and of the update by it into out, shape [GROUP_MEASURES].
 
-    Between `add_gradients` and `sweep`: the rows still have the masses of the draw, and the moments of the update.
+    Between `add_gradients` and the sweep of the correct rows: they still have the masses of the draw, and the moments
+    of the update. `centre` is that of `centre_of`; `of_wrong`, of the wrong rows, the mass of the draw, and what it
+    gains as in `_masses_and_gains`.
     """
+    wrong_mass, wrong_gain = of_wrong
     drawn_leaves = _mark_drawn(rows, extent, found, start)
     correct_rows = 0, extent.moving_correct, extent.correct
-    wrong_rows = extent.first_wrong, extent.moving_wrong, extent.end
-    centre = 0.0
-    if step > rule.small_until:
-        centre = _centre(rows, correct_rows, wrong_rows, rule, step, total)
     unsampled, gain, drawn_mass, drawn_gain = _masses_and_gains(rows, correct_rows, rule, step, centre)
-    # wrong actions are all in the rest, drawn or not
-    one_mass, one_gain, two_mass, two_gain = _masses_and_gains(rows, wrong_rows, rule, step, centre)
-    wrong_mass = one_mass + two_mass
     leaf_mass, leaf_number = _leaves(rows, extent, start)
     for index in range(found):
         rows.values[at(rows.drawn[index]) + WORKING] = 0.0
@@ -70,8 +68,8 @@ def record_group(
     out[0] = (leaves - drawn_leaves) / leaves if active else 0.0
     out[1] = sum_of_tail_misses(leaf_mass, leaf_number, unsampled + drawn_mass, wrong_mass, group_size) / leaves
     out[2] = unsampled / total
-    # as fgrpo.simulate.metrics.mass_change
-    rest, rest_gain = wrong_mass + drawn_mass, one_gain + two_gain + drawn_gain
+    # as fgrpo.simulate.metrics.mass_change; wrong actions are all in the rest, drawn or not
+    rest, rest_gain = wrong_mass + drawn_mass, wrong_gain + drawn_gain
     out[3] = (rest * gain - unsampled * rest_gain) / ((unsampled + gain + rest + rest_gain) * total)
 
 
@@ -92,13 +90,15 @@ def _mark_drawn(rows: Rows, extent: Extent, found: int, start: Start) -> int:
 
 
 @compiled
-def _centre(rows: Rows, one: RowRange, other: RowRange, rule: Rule, step: int, total: float) -> float:
-    """The mean step under the policy, or FAR_ABOVE below the largest one."""
+def centre_of(rows: Rows, extent: Extent, rule: Rule, step: int, total: float) -> float:
+    """The mean step under the policy, or FAR_ABOVE below the largest one; 0 where no step is large."""
+    if step <= rule.small_until:
+        return 0.0
     values = rows.values
     (rate, offset), decay = as_stored(rule, step), rule.keep - 1.0
     lanes, moment, root, mass = np.uint64(LANES), np.uint64(MOMENT), np.uint64(ROOT), np.uint64(MASS)
     highest, weighted = np.zeros(LANES), np.zeros(LANES)
-    for _, moving, end in (one, other):
+    for moving, end in ((extent.moving_correct, extent.correct), (extent.moving_wrong, extent.end)):
         for block in range(np.uint64(moving // LANES), np.uint64(blocks_for(end))):
             for lane in range(lanes):
                 here = block * np.uint64(STRIDE) + lane
@@ -106,9 +106,22 @@ def _centre(rows: Rows, one: RowRange, other: RowRange, rule: Rule, step: int, t
                 weighted[lane] += values[here + mass] * move
                 move = move if values[here + mass] > 0.0 else 0.0
                 highest[lane] = move if move > highest[lane] else highest[lane]
-    mean: float = sum_of_block(weighted, 0) / total
+    mean: float = weighted.sum() / total
     largest: float = highest.max()
     return mean + max(largest - mean - FAR_ABOVE, 0.0)
+
+
+@compiled
+def wrong_mass_and_gain(rows: Rows, extent: Extent, rule: Rule, step: int, centre: float) -> tuple[float, float]:
+    """Mass of the wrong rows, drawn or not, and what it gains as in `_masses_and_gains`; NaN where no step is large.
+
+    There, the sweep tells it: the difference of two sums, to within a rounding of them.
+    """
+    if step <= rule.small_until:
+        return mass_of(rows, extent.first_wrong, extent.end), np.nan
+    wrong_rows = extent.first_wrong, extent.moving_wrong, extent.end
+    mass, gain, drawn_mass, drawn_gain = _masses_and_gains(rows, wrong_rows, rule, step, centre)
+    return mass + drawn_mass, gain + drawn_gain
 
 
 @compiled
@@ -157,10 +170,10 @@ def _masses_and_gains(
                 sums[drawn_mass + lane] += part
                 sums[drawn_gain + lane] += part * grows
     return (
-        sum_of_block(sums, 0),
-        sum_of_block(sums, LANES),
-        sum_of_block(sums, 2 * LANES),
-        sum_of_block(sums, 3 * LANES),
+        sums[:LANES].sum(),
+        sums[LANES : 2 * LANES].sum(),
+        sums[2 * LANES : 3 * LANES].sum(),
+        sums[3 * LANES :].sum(),
     )
 
 
@@ -190,69 +203,53 @@ def sum_of_tail_misses(
     Leaves with N tau <= 1 by powers of tau, which few terms exhaust, the others by the formula.
     """
     total = correct_mass + wrong_mass
-    n, mu, nu = float(group_size), correct_mass / total, wrong_mass / total
-    taus, largest, per_total = np.empty(leaf_mass.size), np.zeros(LANES), 1.0 / total
-    bound = min(mu, BELOW_ONE)
-    for begin in range(0, taus.size, LANES):
-        first = np.uint64(begin)
-        for lane in range(np.uint64(min(LANES, taus.size - begin))):
+    n, mu, nu, per_total = float(group_size), correct_mass / total, wrong_mass / total, 1.0 / total
+    bound, coefficients = min(mu, BELOW_ONE), _coefficients_of_rare(n, mu, nu)
+    common, common_number, many = np.empty(leaf_mass.size), np.empty(leaf_mass.size), 0
+    taus, number, sums = np.empty(LANES), np.empty(LANES), np.zeros(LANES)
+    for begin in range(0, leaf_mass.size, LANES):
+        first, lanes = np.uint64(begin), np.uint64(min(LANES, leaf_mass.size - begin))
+        largest = 0.0
+        for lane in range(lanes):
             tau = leaf_mass[first + lane] * per_total
-            tau = tau if tau < bound else bound
-            taus[first + lane] = tau
-            largest[lane] = tau if tau > largest[lane] else largest[lane]
-    most, by_formula = n * largest.max(), 0.0
-    if most > 1.0:
-        most, by_formula = 1.0, _common_tail_misses(taus, leaf_number, n, mu, nu)
-    return by_formula + _rare_tail_misses(taus, leaf_number, most, n, mu, nu)
-
-
-@compiled
-def _common_tail_misses(taus: FloatArray, number: FloatArray, n: float, mu: float, nu: float) -> float:
-    """The part of the sum that leaves with N tau > 1 have; sets their tau to -1."""
-    others, others_number, many = np.empty(taus.size), np.empty(taus.size), 0
-    for index in range(taus.size):
-        # no branch, since none could be predicted
-        others[many], others_number[many] = taus[index], number[index]
-        is_common = n * taus[index] > 1.0
-        many += int(is_common)
-        taus[index] = -1.0 if is_common else taus[index]
-    _tail_misses(others[:many], n, mu, nu)
-    result: float = (others[:many] * others_number[:many]).sum()
+            taus[lane], number[lane] = tau if tau < bound else bound, leaf_number[first + lane]
+        for lane in range(lanes):
+            largest = max(largest, taus[lane])
+        if n * largest > 1.0:
+            for lane in range(lanes):
+                # no branch, since none could be predicted
+                common[many], common_number[many] = taus[lane], number[lane]
+                is_common = n * taus[lane] > 1.0
+                many += int(is_common)
+                number[lane] = 0.0 if is_common else number[lane]
+                taus[lane] = 0.0 if is_common else taus[lane]
+        for lane in range(lanes):
+            power_sum = coefficients[TERMS]
+            for k in range(TERMS - 1, -1, -1):
+                power_sum = fma(power_sum, taus[lane], coefficients[k])
+            sums[lane] += number[lane] * power_sum
+    _tail_misses(common[:many], n, mu, nu)
+    result: float = sums.sum() + (common[:many] * common_number[:many]).sum()
     return result
 
 
 @compiled
-def _rare_tail_misses(taus: FloatArray, number: FloatArray, most: float, n: float, mu: float, nu: float) -> float:
-    """Sum of Pr(B_tau) = sum over k of (-tau)^k C(N, k) (1 - mu^(N - k)), less nu^N for k = 0, where tau >= 0.
+def _coefficients_of_rare(n: float, mu: float, nu: float) -> FloatArray:
+    """Of Pr(B_tau) = sum over k of (-tau)^k C(N, k) (1 - mu^(N - k)), less nu^N for k = 0, shape [TERMS + 1].
 
-    `most` is at least N tau: terms shrink like (N tau)^k / k!.
+    Where N tau <= 1, terms shrink like 1 / k!.
     """
-    coefficients, terms = np.zeros(MOST_TERMS), 0
+    coefficients = np.zeros(TERMS + 1)
     low = max(min(mu, nu), TINY)
     log_mu = math.log(low) if mu < nu else math.log1p(-low)
     log_nu = math.log1p(-low) if mu < nu else math.log(low)
     # mu + nu = 1: 1 - mu^N - nu^N as in `_tail_misses`
     coefficients[0] = -mu * math.expm1((n - 1.0) * log_mu) - nu * math.expm1((n - 1.0) * log_nu)
-    choices, size = 1.0, 1.0
-    for k in range(1, MOST_TERMS):
+    choices = 1.0
+    for k in range(1, min(TERMS, int(n)) + 1):
         choices *= -(n - k + 1.0) / k
-        size *= most / k
-        if choices == 0.0 or size < NO_TERM:
-            break
         coefficients[k] = -choices * math.expm1((n - k) * log_mu)
-        terms = k
-    results, sums = np.empty(LANES), np.zeros(LANES)
-    for begin in range(0, taus.size, LANES):
-        first, size_of_part = np.uint64(begin), np.uint64(min(LANES, taus.size - begin))
-        for lane in range(np.uint64(LANES)):
-            results[lane] = coefficients[terms]
-        for k in range(terms - 1, -1, -1):
-            coefficient = coefficients[k]
-            for lane in range(size_of_part):
-                results[lane] = fma(results[lane], taus[first + lane], coefficient)
-        for lane in range(size_of_part):
-            sums[lane] += number[first + lane] * results[lane] if taus[first + lane] >= 0.0 else 0.0
-    return sum_of_block(sums, 0)
+    return coefficients
 
 
 @compiled

@@ -5,13 +5,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fgrpo.simulate.sparse._compile import Eight, compiled, inlined, number_below, number_up_to
+from fgrpo.simulate.sparse._compile import compiled, inlined, number_below
 from fgrpo.simulate.sparse.philox import MEMBERS, fill_exponentials, fill_uniforms, scaled, two_words
 from fgrpo.simulate.sparse.rows import (
-    COLUMNS,
     LANES,
     MASS,
     MULTIPLICITY,
+    OCTET,
     STRIDE,
     Extent,
     Int32Array,
@@ -23,23 +23,22 @@ from fgrpo.simulate.sparse.rows import (
 FloatArray = NDArray[np.float64]
 KeyArray = NDArray[np.uint64]
 
-# Bounds the buffer of a merge; a multinomial draw is a sum of smaller independent ones. Even, so that it uses whole
-# pairs of random numbers.
+# Bounds the buffer of a merge; a multinomial draw is a sum of smaller independent ones.
 DRAWS_AT_ONCE = 2**17
 # Below this many draws per block a search for each draw is faster than a merge of all.
 MERGE_FROM = 0.25
-# From this many expected draws of a column on, a merge counts the draws of each row; below, it finds the row of each
-# draw.
-DRAWS_OF_A_DENSE_COLUMN = 8
-# Rows of a column
+# In a block of fewer expected draws, a merge finds the row of each draw by itself; in others, octet by octet, it counts
+# the draws of each row.
+DRAWS_OF_A_SPARSE_BLOCK = 16
+# Running sums at once
 EIGHT = 8
 # Points that are compared at once
-BOUNDS = 32
+BOUNDS = 16
 
 
 def buffer_for(group_size: int) -> FloatArray:
-    """Room for the random numbers of one merge: one more than draws, and a vector of bounds after them."""
-    return np.empty(min(group_size, DRAWS_AT_ONCE) + 2 + BOUNDS)
+    """Room for the random numbers of a merge: one more than draws, in whole triples, and a vector of bounds."""
+    return np.empty(min(group_size, DRAWS_AT_ONCE) + 3 + BOUNDS)
 
 
 @inlined
@@ -60,14 +59,26 @@ def with_mass(values: FloatArray, row: Any) -> Any:
 
 
 @inlined
-def cumulate(values: FloatArray, first: int, stride: int) -> Eight:
-    """Sums of eight values up to and with each, in few additions after each other; the last one bounds any point."""
-    v0, v1, v2, v3 = values[first], values[first + stride], values[first + 2 * stride], values[first + 3 * stride]
-    v4, v5, v6 = values[first + 4 * stride], values[first + 5 * stride], values[first + 6 * stride]
-    upto_1 = v0 + v1
-    upto_3 = upto_1 + (v2 + v3)
-    upto_5 = upto_3 + (v4 + v5)
-    return v0, upto_1, upto_1 + v2, upto_3, upto_3 + v4, upto_5, upto_5 + v6, np.inf
+def locate(values: FloatArray, begin: int, point: float) -> tuple[int, float]:
+    """Where a point falls among the cumulative sums of eight values.
+
+    Returns:
+        How many of the first seven sums are <= point, so 7 where it lies beyond all; the last of these sums, or 0.
+    """
+    index, before, upto = 0, 0.0, 0.0
+    for one in range(OCTET - 1):
+        upto += values[begin + one]
+        index += int(upto <= point)
+        before = upto if upto <= point else before
+    return index, before
+
+
+@inlined
+def row_at(rows: Rows, block: int, point: float) -> Any:
+    """The row of a block in which a point falls that counts from the block's beginning: its octet first, then it."""
+    octet, before = locate(rows.octet_mass, block * OCTET, point)
+    lane, _ = locate(rows.values, block * STRIDE + MASS + octet * OCTET, point - before)
+    return with_mass(rows.values, block * LANES + octet * OCTET + lane)
 
 
 @compiled
@@ -94,16 +105,16 @@ def draw_rows(rows: Rows, end: int, total: float, group_size: int, step: int, ke
     for begin in range(0, group_size, DRAWS_AT_ONCE):
         draws = min(group_size - begin, DRAWS_AT_ONCE)
         # order statistics of uniforms as normalised exponential spacings: sorted without a sort. The spacing after the
-        # last one takes a number more, so parts start a pair of numbers further apart than they have draws.
-        fill_exponentials(buffer, draws + 1, (begin // DRAWS_AT_ONCE) * (DRAWS_AT_ONCE // 2 + 1), step, key)
+        # last one takes a number more, so parts start a triple of numbers further apart than they have draws.
+        fill_exponentials(buffer, draws + 1, (begin // DRAWS_AT_ONCE) * (DRAWS_AT_ONCE // 3 + 1), step, key)
         found = _merge(rows, blocks, total, draws, buffer, found)
     return found
 
 
 @compiled
 def _search(rows: Rows, blocks: int, total: float, draws: int, uniforms: FloatArray) -> int:
-    """Inverts the cumulative masses at each of the uniforms: block by bisection, then column, then row."""
-    values, cumulative, times, drawn = rows.values, rows.cumulative, rows.times, rows.drawn
+    """Inverts the cumulative masses at each of the uniforms: block by bisection, then row."""
+    cumulative, times, drawn = rows.cumulative, rows.times, rows.drawn
     found = 0
     for draw in range(draws):
         point = uniforms[draw] * total
@@ -116,13 +127,7 @@ def _search(rows: Rows, blocks: int, total: float, draws: int, uniforms: FloatAr
                 low = middle + 1
         if low > 0:
             point -= cumulative[low - 1]
-        upto = cumulate(rows.column_mass, low * COLUMNS, 1)
-        column = number_up_to(upto, point)
-        if column > 0:
-            point -= upto[column - 1]
-        upto = cumulate(values, low * STRIDE + MASS + column, COLUMNS)
-        row = low * LANES + number_up_to(upto, point) * COLUMNS + column
-        found = count_draws(times, drawn, with_mass(values, row), 1, found)
+        found = count_draws(times, drawn, row_at(rows, low, point), 1, found)
     return found
 
 
@@ -169,41 +174,43 @@ def _make_points(spacings: FloatArray, draws: int, total: float) -> None:
 @compiled
 def _merge(rows: Rows, blocks: int, total: float, draws: int, spacings: FloatArray, found: int) -> int:
     """Inverts the cumulative masses at sorted points in one walk; `found` rows are listed already."""
-    values, cumulative, column_mass = rows.values, rows.cumulative, rows.column_mass
-    times, drawn = rows.times, rows.drawn
+    values, cumulative, times, drawn = rows.values, rows.cumulative, rows.times, rows.drawn
     _make_points(spacings, draws, total)
     points, draw = spacings, 0
-    many = DRAWS_OF_A_DENSE_COLUMN * total / draws
+    few = DRAWS_OF_A_SPARSE_BLOCK * total / draws
     end = 0.0
     for block in range(blocks):
         begin, end = end, cumulative[block]
-        # points below `end` belong to this block, and to its last column if the sum of its columns is a rounding lower
         if points[draw] >= end:
             continue
-        for column in range(COLUMNS):
-            mass = column_mass[block * COLUMNS + column]
-            column_end = min(begin + mass, end) if column < COLUMNS - 1 else end
-            if points[draw] < column_end:
-                upto = cumulate(values, block * STRIDE + MASS + column, COLUMNS)
-                first = block * LANES + column
-                if mass > many:
-                    for index in range(EIGHT):
-                        row_end, before = min(begin + upto[index], column_end), draw
-                        more = number_below(points, draw, row_end)
-                        draw += more
-                        while more == BOUNDS:
-                            more = number_below(points, draw, row_end)
-                            draw += more
-                        row = first + index * COLUMNS
-                        if draw > before:
-                            row = with_mass(values, row)
-                        found = count_draws(times, drawn, row, draw - before, found)
+        if end - begin < few:
+            while points[draw] < end:
+                found = count_draws(times, drawn, row_at(rows, block, points[draw] - begin), 1, found)
+                draw += 1
+            continue
+        for octet in range(OCTET):
+            # points below `end` belong to this block: to its last octet if the sum of its octets is a rounding lower
+            mass = rows.octet_mass[block * OCTET + octet]
+            octet_end = min(begin + mass, end) if octet < OCTET - 1 else end
+            first, row = block * STRIDE + MASS + octet * OCTET, block * LANES + octet * OCTET
+            row_end, first_draw, before = begin, draw, draw
+            begin = octet_end
+            is_short = points[draw + BOUNDS] >= octet_end
+            for lane in range(OCTET):
+                row_end += values[first + lane]
+                bound = min(row_end, octet_end) if lane < OCTET - 1 else octet_end
+                if is_short:  # the counts need not wait for each other
+                    draw = first_draw + number_below(points, first_draw, bound)
                 else:
-                    while points[draw] < column_end:
-                        row = first + number_up_to(upto, points[draw] - begin) * COLUMNS
-                        found = count_draws(times, drawn, with_mass(values, row), 1, found)
-                        draw += 1
-            begin = column_end
+                    more = BOUNDS
+                    while more == BOUNDS:
+                        more = number_below(points, draw, bound)
+                        draw += more
+                where = row + lane
+                if lane == OCTET - 1 and draw > before:
+                    where = with_mass(values, where)
+                found = count_draws(times, drawn, where, draw - before, found)
+                before = draw
     if draw < draws:
         # the last points may have been rounded up to the total
         found = count_draws(times, drawn, with_mass(values, blocks * LANES - 1), draws - draw, found)
@@ -229,6 +236,11 @@ def tell_members_apart(rows: Rows, extent: Extent, found: int, step: int, key: K
         Number of different actions drawn, whose rows are listed in rows.drawn; the extent with the new ones.
     """
     values, origin, times, drawn = rows.values, rows.origin, rows.times, rows.drawn
+    is_needed = False
+    for row in rows.class_row:
+        is_needed |= times[row] > 0 and values[at(row) + MULTIPLICITY] > 1.0
+    if not is_needed:
+        return found, extent
     used, t = 0, np.uint64(step)
     fresh_correct, fresh_wrong = extent.correct, extent.end
     spare = np.uint64(0)

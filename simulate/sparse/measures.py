@@ -20,7 +20,6 @@ from fgrpo.simulate.sparse.rows import (
     at,
     blocks_for,
     largest_logit,
-    sum_of_block,
 )
 
 # Columns of the table of records, in this order: those of `record`, then those of `record_group`
@@ -78,7 +77,8 @@ def _spread(rows: Rows, end: int, shift: float) -> float:
         for lane in range(np.uint64(LANES)):
             here = block * np.uint64(STRIDE) + lane
             sums[lane] += values[here + mass] * (values[here] - shift)
-    return sum_of_block(sums, 0)
+    result: float = sums.sum()
+    return result
 
 
 @compiled
@@ -110,7 +110,7 @@ def record(
             sums[improved + lane] += number if drop < 0.0 else 0.0
             drop = drop if number > 0.0 else -np.inf
             worst[lane] = drop if drop > worst[lane] else worst[lane]
-    weight_sum = sum_of_block(sums, 0)
+    weight_sum = sums[:LANES].sum()
     per_sum, per_sum_at_start, distances = 1.0 / weight_sum, origin.per_sum, np.zeros(LANES)
     for block in range(blocks):
         for lane in range(lanes):
@@ -119,11 +119,11 @@ def record(
             distances[lane] += values[here + multiplicity] * abs(apart)
 
     out[0] = weight_sum * to_probability
-    out[1] = 1.0 - sum_of_block(sums, 2 * LANES) / origin.correct_mass
+    out[1] = 1.0 - sums[2 * LANES : 3 * LANES].sum() / origin.correct_mass
     out[2] = math.log(total) - _spread(rows, extent.end, shift) / total
-    out[3] = math.log(weight_sum) - sum_of_block(sums, LANES) / weight_sum
-    out[4] = 1.0 - 0.5 * sum_of_block(distances, 0)
-    out[5] = sum_of_block(sums, 3 * LANES) / origin.correct
+    out[3] = math.log(weight_sum) - sums[LANES : 2 * LANES].sum() / weight_sum
+    out[4] = 1.0 - 0.5 * distances.sum()
+    out[5] = sums[3 * LANES :].sum() / origin.correct
     out[6] = worst.max()
     out[7] = weight[rows.class_row[0]] * to_probability
     # 0 / 0 is NaN: nothing to average

@@ -20,6 +20,10 @@ ROUNDS = 10
 ONE = np.uint64(1)
 TO_53_BITS = np.uint64(11)
 UNIT = 2.0**-53
+# of 128 bits, the upper 42; the 22 bits after them and 20 more; the lower 42
+TO_42_BITS, TO_20_BITS, TO_22_BITS_OF_42 = np.uint64(22), np.uint64(44), np.uint64(20)
+LOW_22_BITS, LOW_42_BITS = np.uint64(2**22 - 1), np.uint64(2**42 - 1)
+UNIT_OF_42 = 2.0**-42
 
 # Streams of one step: independent of each other
 ACTIONS, MEMBERS = np.uint64(0), np.uint64(1)
@@ -64,13 +68,19 @@ def fill_uniforms(out: FloatArray, count: int, step: int, key: KeyArray) -> None
 
 @compiled
 def fill_exponentials(out: FloatArray, count: int, begin: int, step: int, key: KeyArray) -> None:
-    """Writes `count` standard exponentials into out[:count]; `begin` pairs of the step's stream are used up already."""
-    pairs, t, base = np.uint64((count + 1) // 2), np.uint64(step), np.uint64(begin)
-    for j in range(pairs):
+    """Writes `count` standard exponentials into out[:count]; `begin` triples of the step's stream are used up already.
+
+    `out` has room for whole triples. Uniforms have 42 bits, three to a block: of the law is lost what lies below 2^-42,
+    or has that probability.
+    """
+    triples, t, base = np.uint64((count + 2) // 3), np.uint64(step), np.uint64(begin)
+    for j in range(triples):
         first, second = two_words(base + j, t, ACTIONS, key)
+        middle = ((first & LOW_22_BITS) << TO_22_BITS_OF_42) | (second >> TO_20_BITS)
         # uniforms in (0, 1], whose logarithm is finite
-        out[j] = -log(((first >> TO_53_BITS) + ONE) * UNIT)
-        out[pairs + j] = -log(((second >> TO_53_BITS) + ONE) * UNIT)
+        out[j] = -log(((first >> TO_42_BITS) + ONE) * UNIT_OF_42)
+        out[triples + j] = -log((middle + ONE) * UNIT_OF_42)
+        out[2 * triples + j] = -log(((second & LOW_42_BITS) + ONE) * UNIT_OF_42)
 
 
 @inlined

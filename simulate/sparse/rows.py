@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fgrpo.simulate.config import PolicyConfig
-from fgrpo.simulate.sparse._compile import compiled, inlined
+from fgrpo.simulate.sparse._compile import compiled, inlined, sum_octets
 from fgrpo.simulate.sparse.elementary import exp
 
 FloatArray = NDArray[np.float64]
@@ -28,8 +28,8 @@ BoolArray = NDArray[np.bool_]
 
 LANE_BITS = 6
 LANES = 1 << LANE_BITS
-# Column c of a block are its lanes c, c + 8, ..., c + 56: a vector instruction adds to all eight column sums at once
-COLUMNS = 8
+# Rows of an octet: what one vector instruction reads. A block has as many octets
+OCTET = 8
 # Fields. MOMENT and ROOT are the discounted sum of gradients and the root of the discounted sum of their squares, for
 # the next step (or due to be discounted so, see `pending` in fgrpo.simulate.sparse.steps). MASS is
 # multiplicity * exp(logit - shift). INITIAL is exp(initial logit - largest one of a correct action), 0 for wrong ones.
@@ -49,7 +49,7 @@ class Rows(NamedTuple):
         class_row: Row of what is left of each class, shape [classes].
         times: How often each row was drawn in this step, 0 between steps, shape [blocks * LANES].
         drawn: Rows drawn in this step, shape [blocks * LANES + 1].
-        column_mass: Sums of masses by columns, shape [blocks * COLUMNS].
+        octet_mass: Sums of eight masses each, shape [blocks * OCTET].
         block_mass: Sum of a block's masses, shape [blocks].
         cumulative: Sums of block_mass up to and with each block, shape [blocks].
         asleep_since: Last step in which a row of a sleeping block was updated, shape [blocks * LANES].
@@ -60,7 +60,7 @@ class Rows(NamedTuple):
     class_row: Int32Array
     times: Int32Array
     drawn: Int32Array
-    column_mass: FloatArray
+    octet_mass: FloatArray
     block_mass: FloatArray
     cumulative: FloatArray
     asleep_since: Int32Array
@@ -154,7 +154,7 @@ def _empty(blocks: int, classes: int) -> Rows:
         np.zeros(classes, np.int32),
         np.zeros(blocks * LANES, np.int32),
         np.zeros(blocks * LANES + 1, np.int32),
-        np.zeros(blocks * COLUMNS),
+        np.zeros(blocks * OCTET),
         np.zeros(blocks),
         np.zeros(blocks),
         np.zeros(blocks * LANES, np.int32),
@@ -178,7 +178,7 @@ def with_room(rows: Rows, extent: Extent, correct: int, wrong: int) -> tuple[Row
     ):
         for source, target, width in (
             (rows.values, larger.values, STRIDE),
-            (rows.column_mass, larger.column_mass, COLUMNS),
+            (rows.octet_mass, larger.octet_mass, OCTET),
             (rows.block_mass, larger.block_mass, 1),
         ):
             target[new * width : (new + count) * width] = source[old * width : (old + count) * width]
@@ -236,48 +236,20 @@ def compute_masses(rows: Rows, end: int, shift: float) -> None:
     for block in range(blocks_for(end)):
         for here in range(block * STRIDE, block * STRIDE + LANES):
             values[here + MASS] = values[here + MULTIPLICITY] * exp(values[here + LOGIT] - shift)
-        sum_masses(rows.values, rows.column_mass, rows.block_mass, block)
+        sum_masses(rows, block)
 
 
 @inlined
-def column_sums(values: FloatArray, begin: int) -> tuple[float, float, float, float, float, float, float, float]:
-    """Sums of a block's field, which begins at `begin`, by columns."""
-    first = np.uint64(begin)
-    s0 = s1 = s2 = s3 = s4 = s5 = s6 = s7 = 0.0
-    for row in range(np.uint64(LANES // COLUMNS)):
-        here = first + row * np.uint64(COLUMNS)
-        s0 += values[here]
-        s1 += values[here + np.uint64(1)]
-        s2 += values[here + np.uint64(2)]
-        s3 += values[here + np.uint64(3)]
-        s4 += values[here + np.uint64(4)]
-        s5 += values[here + np.uint64(5)]
-        s6 += values[here + np.uint64(6)]
-        s7 += values[here + np.uint64(7)]
-    return s0, s1, s2, s3, s4, s5, s6, s7
-
-
-@inlined
-def sum_of_block(values: FloatArray, begin: int) -> float:
-    """Sum of a block's field, which begins at `begin`."""
-    s0, s1, s2, s3, s4, s5, s6, s7 = column_sums(values, begin)
-    return ((s0 + s1) + (s2 + s3)) + ((s4 + s5) + (s6 + s7))
-
-
-@inlined
-def sum_masses(values: FloatArray, column_mass: FloatArray, block_mass: FloatArray, block: int) -> None:
+def sum_masses(rows: Rows, block: int) -> None:
     """Brings the sums over a block up to date with its masses."""
-    s0, s1, s2, s3, s4, s5, s6, s7 = column_sums(values, block * STRIDE + MASS)
-    first = np.uint64(block * COLUMNS)
-    column_mass[first] = s0
-    column_mass[first + np.uint64(1)] = s1
-    column_mass[first + np.uint64(2)] = s2
-    column_mass[first + np.uint64(3)] = s3
-    column_mass[first + np.uint64(4)] = s4
-    column_mass[first + np.uint64(5)] = s5
-    column_mass[first + np.uint64(6)] = s6
-    column_mass[first + np.uint64(7)] = s7
-    block_mass[block] = ((s0 + s1) + (s2 + s3)) + ((s4 + s5) + (s6 + s7))
+    rows.block_mass[block] = sum_octets(rows.values, block * STRIDE + MASS, rows.octet_mass, block * OCTET)
+
+
+@compiled
+def mass_of(rows: Rows, begin: int, end: int) -> float:
+    """Sum of the masses in the blocks of rows begin .. end - 1."""
+    total: float = rows.block_mass[begin // LANES : blocks_for(end)].sum()
+    return total
 
 
 @compiled

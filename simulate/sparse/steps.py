@@ -283,7 +283,7 @@ def sweep_in_p(
     rows: Rows, begin: int, end: int, total: float, mean: float, rule: Rule, step: int, shift: float
 ) -> None:
     """As `add_gradients_in_p` and then `sweep`, in one pass."""
-    values, column_mass, block_mass = rows.values, rows.column_mass, rows.block_mass
+    values = rows.values
     rate, offset, keep, decay = rule.rate[step - 1], rule.offset[step - 1], rule.keep, rule.keep - 1.0
     beta1, root_beta2, square = rule.beta1, rule.root_beta2, rule.square
     by_steps = step <= rule.small_until and step % STEPS_BETWEEN_CHECKS != 0
@@ -320,7 +320,7 @@ def sweep_in_p(
                 s *= root_beta2
                 values[here + moment] = m if abs(m) > NEGLIGIBLE else 0.0
                 values[here + root] = s if s > NEGLIGIBLE else 0.0
-        sum_masses(values, column_mass, block_mass, block)
+        sum_masses(rows, block)
 
 
 @compiled
@@ -330,7 +330,7 @@ def sweep(rows: Rows, begin: int, end: int, rule: Rule, step: int, shift: float)
     Where steps are known to be small, masses are multiplied by e^step, and computed from the logits only in every
     STEPS_BETWEEN_CHECKS-th step, so that no more than so many roundings add up.
     """
-    values, column_mass, block_mass = rows.values, rows.column_mass, rows.block_mass
+    values = rows.values
     late = pending(rule, step)
     rate, offset = as_stored(rule, step)
     beta1, root_beta2, keep = rule.beta1 ** (late + 1), rule.root_beta2 ** (late + 1), rule.keep
@@ -359,4 +359,4 @@ def sweep(rows: Rows, begin: int, end: int, rule: Rule, step: int, shift: float)
                 s *= root_beta2
                 values[here + moment] = m if abs(m) > NEGLIGIBLE else 0.0
                 values[here + root] = s if s > NEGLIGIBLE else 0.0
-        sum_masses(values, column_mass, block_mass, block)
+        sum_masses(rows, block)

@@ -100,7 +100,7 @@ def test_rows_of_many_actions_are_drawn_by_their_mass():
     assert scipy.stats.chisquare(counts, counts.sum() * masses / masses.sum()).pvalue > FALSE_ALARM
 
 
-@pytest.mark.parametrize("group_size", [1, 100, 8192])
+@pytest.mark.parametrize("group_size", [1, 100, 8192, 500_000])
 def test_rows_without_mass_are_never_drawn(group_size):
     # logits far below the others, rows that hold no action, whole blocks of either; enough blocks for both methods
     row = np.arange(64 * 500)

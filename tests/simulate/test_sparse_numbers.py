@@ -2,14 +2,15 @@
 would reject right code with probability 1e-4."""
 
 import errno
+import math
 
 import numba
 import numpy as np
 import pytest
 import scipy.stats
 
-from fgrpo.simulate.sparse import _compile, elementary, philox
-from fgrpo.simulate.sparse._compile import compiled, number_below, number_up_to
+from fgrpo.simulate.sparse import _compile, elementary, groups, philox
+from fgrpo.simulate.sparse._compile import compiled, number_below, sum_octets
 
 FALSE_ALARM = 1e-4
 ULP = 2.0**-52
@@ -49,8 +50,8 @@ def count_below(values, begin, bound):
 
 
 @compiled
-def count_up_to(eight, bound):
-    return number_up_to(eight, bound)
+def add_octets(values, begin, sums, to):
+    return sum_octets(values, begin, sums, to)
 
 
 def applied(function, x):
@@ -128,7 +129,7 @@ def test_the_key_takes_96_bits_of_the_stream_key():
 
 @pytest.mark.parametrize("count", [200_000, 200_001])
 def test_uniforms_and_exponentials_have_their_laws(count):
-    out, key = np.empty(count + 1), philox.stream_words(987654321987654321987654321)
+    out, key = np.empty(count + 2), philox.stream_words(987654321987654321987654321)
     philox.fill_uniforms(out, count, 3, key)
     assert 0.0 <= out[:count].min() < out[:count].max() < 1.0
     assert scipy.stats.kstest(out[:count], "uniform").pvalue > FALSE_ALARM
@@ -140,12 +141,22 @@ def test_uniforms_and_exponentials_have_their_laws(count):
 
 def test_steps_runs_and_parts_have_numbers_of_their_own():
     key, other = philox.stream_words(1), philox.stream_words(2**64)
-    draws = np.zeros((4, 1000))
-    philox.fill_exponentials(draws[0], 1000, 0, 1, key)
-    philox.fill_exponentials(draws[1], 1000, 500, 1, key)
-    philox.fill_exponentials(draws[2], 1000, 0, 2, key)
-    philox.fill_exponentials(draws[3], 1000, 0, 1, other)
-    assert np.unique(draws).size == 4000
+    draws = np.zeros((4, 999))
+    philox.fill_exponentials(draws[0], 999, 0, 1, key)
+    philox.fill_exponentials(draws[1], 999, 333, 1, key)
+    philox.fill_exponentials(draws[2], 999, 0, 2, key)
+    philox.fill_exponentials(draws[3], 999, 0, 1, other)
+    assert np.unique(draws).size == 3996
+
+
+def test_exponentials_are_the_bits_of_philox_three_to_a_block():
+    key, out = philox.stream_words(2**200 + 99), np.empty(9)
+    philox.fill_exponentials(out, 9, 5, 77, key)
+    for draw in range(9):
+        c = one_philox(np.array([5 + draw % 3, 77, 0, key[2]], dtype=np.uint64), key)
+        bits = sum(int(word) << (96 - 32 * index) for index, word in enumerate(c))
+        uniform = (((bits >> (86, 44, 0)[draw // 3]) % 2**42) + 1) * 2.0**-42
+        assert out[draw] == pytest.approx(-math.log(uniform), rel=1e-14)
 
 
 def test_scaled_is_the_exact_floor():
@@ -158,8 +169,22 @@ def test_scaled_is_the_exact_floor():
 def test_vectors_are_compared_as_single_values():
     values = np.sort(np.random.default_rng(6).random(40))
     for bound in (0.0, values[3], 0.5, values[30], 1.0):
-        assert count_below(values, 4, bound) == (values[4:36] < bound).sum()
-        assert count_up_to(tuple(values[:8]), bound) == (values[:8] <= bound).sum()
+        assert count_below(values, 4, bound) == (values[4:20] < bound).sum()
+
+
+def test_vectors_are_added_as_single_values():
+    values, sums = 2.0 ** np.random.default_rng(7).integers(0, 20, 70), np.full(12, -1.0)  # whose sums are exact
+    assert add_octets(values, 3, sums, 2) == values[3:67].sum()
+    assert sums.tolist() == [-1.0, -1.0, *values[3:67].reshape(8, 8).sum(axis=1), -1.0, -1.0]
+
+
+def test_a_point_is_located_among_the_sums():
+    values = np.array([9.0, 1.0, 0.0, 2.0, 3.0, 1.0, 1.0, 4.0, 5.0])
+    sums = np.cumsum(values[1:])
+    for point in np.arange(0.0, 20.0, 0.5):
+        lane, before = groups.locate(values, 1, point)
+        assert lane == min(np.searchsorted(sums, point, side="right"), 7)
+        assert before == (sums[lane - 1] if lane else 0.0)
 
 
 def test_without_a_folder_for_machine_code_functions_are_compiled_in_each_process(monkeypatch):
