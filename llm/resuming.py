@@ -22,6 +22,10 @@ class ResumingCallback(TrainerCallback):
     Args:
         trainer: The trainer that it belongs to.
 
+    Raises:
+        ValueError: At the start of training, if no update is left to make: TRL would make one more, or none and write
+            the last table of completions anew, without rows.
+
     Warns:
         UserWarning: If the checkpoint lies inside a generation, so that the rest of it is drawn anew.
     """
@@ -42,6 +46,11 @@ class ResumingCallback(TrainerCallback):
         sampler = getattr(getattr(batches, "batch_sampler", batches), "sampler", None)  # several processes have shards
         if state.global_step == 0 or args.ignore_data_skip or not isinstance(sampler, RepeatSampler):
             return
+        if state.global_step >= state.max_steps:
+            raise ValueError(
+                f"the steps of a run must be above those of its checkpoint, got {state.max_steps} and "
+                f"{state.global_step}: the run is finished, raise max_steps or num_train_epochs to go on"
+            )
         updates_per_epoch = -(-len(train_dataloader) // args.gradient_accumulation_steps)
         epochs, updates = divmod(state.global_step, updates_per_epoch)
         for _epoch in range(epochs):

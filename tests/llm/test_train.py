@@ -160,6 +160,12 @@ def test_a_run_goes_on_only_as_what_it_was(run: Callable[..., list[str]], tmp_pa
             run("--max_steps", steps, "--output_dir", "parts", resume=True)
     assert contents(tmp_path / "parts") == before
     assert not (tmp_path / "new").exists()
+    epoch = ["--max_steps", "-1", "--num_train_epochs", "1", "--save_steps", "2", "--output_dir", "epoch"]
+    run(*epoch)
+    before = contents(tmp_path / "epoch")
+    with pytest.raises(ValueError, match="must be above those of its checkpoint, got 4 and 4: the run is finished"):
+        run(*epoch, resume=True)
+    assert contents(tmp_path / "epoch") == before
 
 
 def test_a_run_that_failed_before_its_first_step_is_not_in_the_way(
@@ -262,6 +268,8 @@ BAD = [
     ("--num_generations 1", "num_generations must be at least 2, got 1"),
     ("--num_generations 7", "multiple of num_generations 7, got 24 per device x 1 process x 1 steps = 24: what fits"),
     ("--loss_type cispo", "epsilon_high must be set"),
+    ("--model_name_or_path here/modle", "got 'here/modle' with no modle in the folder here: check the path"),
+    ("--model_name_or_path ./modle", "model must be a folder or a name on the hub, got './modle': check the path"),
     ("--model_name_or_path some/model", "model_name_or_path must be a folder with a model or a name .* 'some/model'"),
 ]
 
@@ -272,10 +280,22 @@ def test_refuses_before_anything_is_written(
 ) -> None:
     for name, text in FILES.items():
         (tmp_path / name).write_text(text)
+    (tmp_path / "here").mkdir()
     with pytest.raises(ValueError, match=message) as caught:
         run(*arguments.split())
     assert "\n" not in str(caught.value)
     assert not list((tmp_path / "runs").rglob("*.*")) if (tmp_path / "runs").exists() else True
+
+
+@pytest.mark.parametrize(("said", "refused"), [("true", True), (None, True), ("false", False)])
+def test_bfloat16_without_a_gpu_is_refused_before_the_data_are_read(
+    run: Callable[..., list[str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, said: str | None, refused: bool
+) -> None:
+    monkeypatch.setattr("fgrpo.llm.train.is_torch_bf16_gpu_available", lambda: False)
+    (tmp_path / "gpu.yaml").write_text(f"use_cpu: false\nbf16: {'' if said is None else said}\n")
+    message = "bf16 must be false without a GPU .* got true: pass --bf16 false" if refused else "data file must exist"
+    with pytest.raises(ValueError, match=message):
+        run("--dataset_name", "none.jsonl", config="tiny,gpu.yaml")
 
 
 @pytest.mark.parametrize(
