@@ -42,15 +42,17 @@ class ResumingCallback(TrainerCallback):
         **_: Any,
     ) -> None:
         """Catch up with `state.global_step` updates, before the first batch is taken."""
-        batches = getattr(train_dataloader, "batch_sampler", None)
-        sampler = getattr(getattr(batches, "batch_sampler", batches), "sampler", None)  # several processes have shards
-        if state.global_step == 0 or args.ignore_data_skip or not isinstance(sampler, RepeatSampler):
+        if state.global_step == 0:
             return
         if state.global_step >= state.max_steps:
             raise ValueError(
                 f"the steps of a run must be above those of its checkpoint, got {state.max_steps} and "
                 f"{state.global_step}: the run is finished, raise max_steps or num_train_epochs to go on"
             )
+        batches = getattr(train_dataloader, "batch_sampler", None)
+        sampler = getattr(getattr(batches, "batch_sampler", batches), "sampler", None)  # several processes have shards
+        if args.ignore_data_skip or not isinstance(sampler, RepeatSampler):
+            return
         updates_per_epoch = -(-len(train_dataloader) // args.gradient_accumulation_steps)
         epochs, updates = divmod(state.global_step, updates_per_epoch)
         for _epoch in range(epochs):
