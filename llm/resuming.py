@@ -57,9 +57,7 @@ class ResumingCallback(TrainerCallback):
         epochs, updates = divmod(state.global_step, updates_per_epoch)
         for _epoch in range(epochs):
             next(iter(sampler))  # draws the permutation of an epoch
-        passes = (
-            updates * args.gradient_accumulation_steps
-        )  # an epoch is of whole generations, so they need no counting
+        passes = updates * args.gradient_accumulation_steps  # of this epoch: those before are of whole generations
         self.trainer._step = passes
         per_generation = args.steps_per_generation * args.num_iterations
         if passes % per_generation:
