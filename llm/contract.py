@@ -26,6 +26,7 @@ ATTRIBUTES = (
     "_logs",
     "_metrics",
     "_pending_extra_logs",
+    "_step",
     "environments",
     "num_generations",
     "num_generations_eval",

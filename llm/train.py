@@ -5,12 +5,13 @@ from pathlib import Path
 from typing import Any
 
 from transformers.trainer_pt_utils import get_model_param_count
+from transformers.utils import is_torch_bf16_gpu_available, is_torch_xla_available
 from trl import ModelConfig, get_peft_config, get_quantization_config
 from trl.trainer.utils import get_callable_name
 
 from fgrpo.llm.batch_arithmetic import counted
 from fgrpo.llm.config import FocalGRPOConfig
-from fgrpo.llm.evaluation.models import trainer_step
+from fgrpo.llm.evaluation.models import refuse_missing, trainer_step
 from fgrpo.llm.launch import is_main_process
 from fgrpo.llm.quiet import quiet, remove_chatty
 from fgrpo.llm.reward_loading import close_rewards, load_rewards
@@ -130,6 +131,7 @@ def _rewards(settings: Settings) -> list[Any]:
 def _trainer(settings: Settings, rewards: list[Any], write: Callable[[str], object]) -> FocalGRPOTrainer:
     settings.refuse_misfits()
     model, tokenizer = _model(settings, write)
+    _refuse_missing_gpu(settings)
     model_arguments = settings.build(ModelConfig)
     arguments = settings.build(FocalGRPOConfig)
     arguments.model_init_kwargs = {
@@ -154,12 +156,24 @@ def _trainer(settings: Settings, rewards: list[Any], write: Callable[[str], obje
         )
 
 
+def _refuse_missing_gpu(settings: Settings) -> None:
+    """Raise where bfloat16 is asked of a GPU that is not there; TRL asks for it where nothing is said."""
+    bf16 = settings.get("bf16")
+    wanted = not settings.get("fp16") if bf16 is None else bf16
+    if wanted and not (settings.get("use_cpu") or is_torch_bf16_gpu_available() or is_torch_xla_available()):
+        raise ValueError(
+            "bf16 must be false without a GPU that computes in bfloat16, got true: pass --bf16 false to train in "
+            "float32, or --use_cpu true to train in bfloat16 on the CPU"
+        )
+
+
 def _model(settings: Settings, write: Callable[[str], object]) -> tuple[str, Any]:
     """Name or folder of the model, and its tokenizer where TRL would not find the right one by itself."""
     name = settings.get("model_name_or_path")
     if name is None:
         raise ValueError("model_name_or_path must be given, got None: pass --model with a name on the hub or a folder")
     if name != TINY:
+        refuse_missing(name)
         return name, None
     from fgrpo.llm.tiny_world.pretraining import base_model_folder
 

@@ -32,6 +32,7 @@ from trl import GRPOTrainer
 from fgrpo.llm import contract, diagnostics
 from fgrpo.llm.config import FocalGRPOConfig
 from fgrpo.llm.groups import PromptGroups, renormalized
+from fgrpo.llm.resuming import ResumingCallback
 from fgrpo.theory import focal_weight
 from fgrpo.theory._validation import FloatArray
 
@@ -68,6 +69,7 @@ class FocalWeightMixin(_Trainer):
             raise ValueError(f"args must be a FocalGRPOConfig, got {type(args).__name__}: pass args=FocalGRPOConfig()")
         super().__init__(model, reward_funcs, args, *rest, **keywords)
         contract.check_trainer(self)
+        self.add_callback(ResumingCallback(self))
         self._success_index = success_index(self.reward_func_names, args.success_reward)
 
     def group_weights(self, success_rate_P: FloatArray) -> FloatArray:

@@ -128,6 +128,26 @@ def trainer_step(name: str) -> int | None:
         raise ValueError(f"{str(state)!r} must hold a global_step, got damage: take another checkpoint") from None
 
 
+def refuse_missing(name: str) -> None:
+    """Raise where the name of a model is that of a path, but of no folder.
+
+    What is written `runs/a` is a path where there is a folder `runs`, and else a name on the hub.
+
+    Raises:
+        ValueError: One line, instead of what the hub says of such a name after a minute of trying.
+    """
+    path = Path(name)
+    if path.is_dir():
+        return
+    if not name or path.exists() or name.count("/") > 1 or name.startswith((".", "/", "~")):
+        raise ValueError(f"model must be a folder or a name on the hub, got {name!r}: check the path")
+    if "/" in name and path.parent.is_dir():
+        raise ValueError(
+            f"model must be a folder or a name on the hub, got {name!r} with no {path.name} in the folder "
+            f"{path.parent}: check the path, or start where no folder {path.parent} hides the hub's"
+        )
+
+
 def _folder(name: str) -> Path | None:
     """The folder that `name` is; None for what can only be a name on the hub."""
     path = Path(name)
@@ -138,8 +158,7 @@ def _folder(name: str) -> Path | None:
                 "not that of its run"
             )
         return path
-    if not name or path.exists() or name.count("/") > 1 or name.startswith((".", "/", "~")):
-        raise ValueError(f"model must be a folder or a name on the hub, got {name!r}: check the path")
+    refuse_missing(name)
     return None
 
 

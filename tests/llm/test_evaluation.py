@@ -217,7 +217,7 @@ def copy_without(folder: Path, target: Path, *names: str) -> str:
     return str(target)
 
 
-def test_models_that_do_not_load(folder: Path, tmp_path: Path) -> None:
+def test_models_that_do_not_load(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(ValueError, match="needs its tokenizer beside it"):
         load_tokenizer(copy_without(folder, tmp_path / "a", "tokenizer*"))
     with pytest.raises(ValueError, match=r"must hold config\.json"):
@@ -231,6 +231,9 @@ def test_models_that_do_not_load(folder: Path, tmp_path: Path) -> None:
         load_model(str(torn))
     with pytest.raises(ValueError, match="check the path"):
         load_model(str(tmp_path / "absent"))
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ValueError, match="got 'a/absent' with no absent in the folder a: check the path"):
+        fingerprint("a/absent")
     with pytest.raises(ValueError, match="the tokenizer of 'no/such' must load") as caught:
         load_tokenizer("no/such")
     assert "\n" not in str(caught.value)

@@ -3,9 +3,10 @@
 import json
 import os
 import resource
+import shutil
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from math import isclose
 from pathlib import Path
 from typing import Any
@@ -81,17 +82,76 @@ def test_every_advantage_is_that_of_the_text(run: Callable[..., list[str]], tmp_
     assert 0 < table["focal_weight"].min() < 1  # the weight did something
 
 
-def test_resuming_is_the_run_without_a_break(run: Callable[..., list[str]], tmp_path: Path) -> None:
-    run("--max_steps", "4", "--save_steps", "2", "--output_dir", "whole")
-    run("--max_steps", "2", "--save_steps", "2", "--output_dir", "parts")
-    (tmp_path / "parts" / "checkpoint-9").mkdir()  # broken off while it was written: it has no record
-    lines = run("--max_steps", "4", "--save_steps", "2", "--output_dir", "parts", resume=True)
-    assert "going on from parts/checkpoint-2" in lines[0]
-    assert [line.split("  ")[0] for line in lines[1:-1]] == ["step 3", "step 4"]
-    whole, parts = (load_file(tmp_path / name / "model.safetensors") for name in ("whole", "parts"))
-    assert all((whole[name] == parts[name]).all() for name in whole)
-    started = load_file(tmp_path / "parts" / "checkpoint-2" / "model.safetensors")
-    assert any((whole[name] != started[name]).any() for name in whole)
+def resumed(run: Callable[..., list[str]], name: str, step: int, *arguments: str) -> list[str]:
+    """A run that goes on from a checkpoint of the run `name`, which is all that its folder has, up to the same end."""
+    folder = Path(f"{name}-from-{step}")
+    shutil.copytree(Path(name, f"checkpoint-{step}"), folder / f"checkpoint-{step}")
+    shutil.copy(Path(name, RECORD), folder)
+    (folder / "checkpoint-99").mkdir()  # broken off while it was written: it has no record
+    return run(*arguments, "--output_dir", str(folder), resume=True)
+
+
+def differing(one: Path, other: Path, first: int, last: int) -> list[str]:
+    """Which of the steps have other rollouts or advantages, and whether the final weights differ."""
+    tables = [f"completions/completions_{step:05d}.parquet" for step in range(first, last + 1)]
+    found = [name for name in tables if not pd.read_parquet(one / name).equals(pd.read_parquet(other / name))]
+    weights, others = (load_file(folder / "model.safetensors") for folder in (one, other))
+    return found + [name for name in weights if not weights[name].equal(others[name])]
+
+
+# 16 prompts and 6 rollouts of each, so an epoch is
+# 4 generations of 4 prompts with one update each; the same with two updates each;
+# 5 generations of 3 prompts, of which an update takes two, the last of an epoch one
+@pytest.mark.parametrize(
+    ("arguments", "last", "steps"),
+    [
+        ("", 9, (2, 4, 6)),
+        ("--per_device_train_batch_size 12 --steps_per_generation 2", 18, (2, 8, 16)),
+        ("--per_device_train_batch_size 18 --gradient_accumulation_steps 2 --steps_per_generation 1", 7, (2, 3, 4)),
+    ],
+    ids=["an update per generation", "two updates per generation", "two generations per update"],
+)
+def test_resuming_is_the_run_without_a_break(
+    run: Callable[..., list[str]], tmp_path: Path, arguments: str, last: int, steps: Sequence[int]
+) -> None:
+    options = [*arguments.split(), "--max_steps", str(last), "--save_steps", "1"]
+    whole = run(*options, "--output_dir", "whole")
+    opening = next(number for number, line in enumerate(whole) if line.startswith("tiny: "))
+    for step in steps:
+        lines = resumed(run, "whole", step, *options)
+        assert lines[:opening] == whole[:opening]  # no warning but those of the whole run
+        assert lines[opening] == f"{whole[opening]}\ngoing on from whole-from-{step}/checkpoint-{step}"
+        assert lines[opening + 1 : -1] == [line for line in whole[opening + 1 : -1] if int(line.split()[1]) > step]
+        assert differing(tmp_path / f"whole-from-{step}", tmp_path / "whole", step + 1, last) == []
+    start = load_file(tmp_path / "whole" / f"checkpoint-{steps[-1]}" / "model.safetensors")
+    end = load_file(tmp_path / "whole" / "model.safetensors")
+    assert any(not start[name].equal(end[name]) for name in end)
+
+
+def test_a_generation_that_a_break_has_cut_is_drawn_again(run: Callable[..., list[str]], tmp_path: Path) -> None:
+    options = ["--per_device_train_batch_size", "12", "--steps_per_generation", "2", "--max_steps", "14"]
+    options += ["--save_steps", "1"]
+    run(*options, "--output_dir", "whole")
+    lines = resumed(run, "whole", 9, *options)
+    warning = "warning: step 9 lies inside a generation (1 of 2 forward passes): "
+    assert [line.startswith(warning) for line in lines].count(True) == 1
+    cut, whole = tmp_path / "whole-from-9", tmp_path / "whole"
+    prompts_10, prompts_11 = (
+        [
+            pd.read_parquet(folder / f"completions/completions_{step:05d}.parquet")["prompt"].tolist()
+            for folder in (cut, whole)
+        ]
+        for step in (10, 11)
+    )
+    assert prompts_10[0] == prompts_10[1]  # the prompts of the cut generation
+    assert prompts_11[0] == prompts_11[1]  # and the next one begins where it did
+    assert differing(cut, whole, 10, 10) != []
+    resumed(run, "whole-from-9", 12, *options)
+    assert differing(tmp_path / "whole-from-9-from-12", cut, 13, 14) == []
+
+
+def test_a_run_goes_on_only_as_what_it_was(run: Callable[..., list[str]], tmp_path: Path) -> None:
+    run("--max_steps", "4", "--save_steps", "2", "--output_dir", "parts")
     before = contents(tmp_path / "parts")
     with pytest.raises(
         ValueError, match=r"checkpoint-4 must be of this configuration, got focal_gamma 1.0 there and 0.5"
@@ -104,6 +164,12 @@ def test_resuming_is_the_run_without_a_break(run: Callable[..., list[str]], tmp_
             run("--max_steps", steps, "--output_dir", "parts", resume=True)
     assert contents(tmp_path / "parts") == before
     assert not (tmp_path / "new").exists()
+    epoch = ["--max_steps", "-1", "--num_train_epochs", "1", "--save_steps", "2", "--output_dir", "epoch"]
+    run(*epoch)
+    before = contents(tmp_path / "epoch")
+    with pytest.raises(ValueError, match="must be above those of its checkpoint, got 4 and 4: the run is finished"):
+        run(*epoch, resume=True)
+    assert contents(tmp_path / "epoch") == before
 
 
 def test_a_run_that_failed_before_its_first_step_is_not_in_the_way(
@@ -240,6 +306,8 @@ BAD = [
     ("--num_generations 1", "num_generations must be at least 2, got 1"),
     ("--num_generations 7", "multiple of num_generations 7, got 24 per device x 1 process x 1 steps = 24: what fits"),
     ("--loss_type cispo", "epsilon_high must be set"),
+    ("--model_name_or_path here/modle", "got 'here/modle' with no modle in the folder here: check the path"),
+    ("--model_name_or_path ./modle", "model must be a folder or a name on the hub, got './modle': check the path"),
     ("--model_name_or_path some/model", "model_name_or_path must be a folder with a model or a name .* 'some/model'"),
 ]
 
@@ -250,10 +318,22 @@ def test_refuses_before_anything_is_written(
 ) -> None:
     for name, text in FILES.items():
         (tmp_path / name).write_text(text)
+    (tmp_path / "here").mkdir()
     with pytest.raises(ValueError, match=message) as caught:
         run(*arguments.split())
     assert "\n" not in str(caught.value)
     assert not (tmp_path / "runs").exists()
+
+
+@pytest.mark.parametrize(("said", "refused"), [("true", True), (None, True), ("false", False)])
+def test_bfloat16_without_a_gpu_is_refused_before_the_data_are_read(
+    run: Callable[..., list[str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, said: str | None, refused: bool
+) -> None:
+    monkeypatch.setattr("fgrpo.llm.train.is_torch_bf16_gpu_available", lambda: False)
+    (tmp_path / "gpu.yaml").write_text(f"use_cpu: false\nbf16: {'' if said is None else said}\n")
+    message = "bf16 must be false without a GPU .* got true: pass --bf16 false" if refused else "data file must exist"
+    with pytest.raises(ValueError, match=message):
+        run("--dataset_name", "none.jsonl", config="tiny,gpu.yaml")
 
 
 def test_success_that_is_not_defined_is_refused_before_anything_is_written(
