@@ -111,9 +111,8 @@ def _measure(configs: list[RunConfig], device: torch.device) -> Tensor:
 
     # the run as the rules see it: what differs within the batch is a column of numbers
     group_size = per_run([one.group_size for one in configs])
-    of_weight = ("gamma", "weight_scale", "weight_alpha", "weight_threshold", "weight_low")
-    columns = {name: per_run([getattr(one, name) for one in configs], COPIES) for name in of_weight}
-    run: Any = SimpleNamespace(**{**vars(first), **columns, "group_size": group_size})
+    gamma = per_run([one.gamma for one in configs], COPIES)
+    run: Any = SimpleNamespace(**{**vars(first), "gamma": gamma, "group_size": group_size})
     ones = per_run([1.0] * runs, COPIES)
     sampler = Sampler([one.group_size for one in configs], step_keys(configs, first.steps).to(device))
 
@@ -209,7 +208,7 @@ ESTIMATES = {**SUCCESS_ESTIMATES, "shrunk": _shrunk, "ema": _ema}
 
 
 class FusedAdam:
-    """As fgrpo.simulate.updates.Adam, in one pass over the actions."""
+    """As fgrpo.simulate.optimizers.Adam, in one pass over the actions."""
 
     def __init__(self, update: UpdateConfig, zeros: Callable[[], Tensor]) -> None:
         """Starts with zero moments; `zeros` makes them, in the shape of the logits."""
