@@ -29,12 +29,14 @@ if TYPE_CHECKING:
 
 
 COMPARED_GAMMAS = (0.1, 0.25, 0.5, 1.0, 1.5, 2.0, 4.0)
+"""Focal exponents that are compared where none are given."""
 OUTCOMES = ("retained_mass", "correct_entropy")
 """What is read at matched progress."""
 LEVELS: dict[str, tuple[float, ...]] = {
     "correct_mass": (0.65, 0.7, 0.8, 0.9, 0.95, 0.98, 0.99),
     "start_kl": (0.05, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0),
 }
+"""Levels of the two other kinds of progress."""
 ROLLOUT_SHARES = (0.125, 0.25, 0.5, 0.75, 1.0)
 """Levels of the rollouts, as shares of those of a whole run."""
 
