@@ -110,7 +110,7 @@ class _Label(NamedTuple):
         return np.asarray(np.sum(self.multiplicity * self.probability * hit, axis=-1))
 
     def mass_of_next_draw(self, draws: FloatArray) -> FloatArray:
-        """Expected mass that one more draw adds: that of an action not among the first `draws`; nan where there is none."""
+        """Expected mass of one more draw if it is not among the first `draws`; nan where the label has no action."""
         new = np.exp(special.xlog1py(draws[..., None], -self.conditional))
         mass = np.sum(self.multiplicity * self.probability * self.conditional * new, axis=-1)
         return mass if self.conditional.size else np.full_like(mass, np.nan)

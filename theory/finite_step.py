@@ -14,7 +14,6 @@ from numpy.typing import ArrayLike, NDArray
 from fgrpo.theory import _validation as check
 from fgrpo.theory._validation import FloatArray
 
-
 _LARGEST_STEP = 1e150  # its square is a double
 
 
