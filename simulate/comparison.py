@@ -16,13 +16,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fgrpo.simulate._checks import known_name
 from fgrpo.simulate.config import RunConfig
 from fgrpo.simulate.intervals import difference_interval, enough_seeds, mean_interval
 from fgrpo.simulate.policy_config import PolicyClass, PolicyConfig
 from fgrpo.simulate.sweep import paper_sweep
 from fgrpo.theory import matched_learning_rate
-from fgrpo.theory._validation import FloatArray
+from fgrpo.theory._validation import FloatArray, one_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -133,7 +132,7 @@ def against(arms: Sequence[Arm], label: str) -> list[Arm]:
     Raises:
         ValueError: If no arm has this label.
     """
-    known_name("against", label, [arm.label for arm in arms])
+    one_of("against", label, [arm.label for arm in arms])
     return sorted(arms, key=lambda arm: arm.label != label)
 
 

@@ -17,10 +17,9 @@ from importlib.util import find_spec
 from typing import Any
 
 from fgrpo.simulate import engine_reference
-from fgrpo.simulate._checks import known_name
 from fgrpo.simulate.config import RunConfig
 from fgrpo.simulate.trajectory import Trajectory
-from fgrpo.theory._validation import shown
+from fgrpo.theory._validation import one_of, shown
 
 # measured: one draw takes about as long as two actions of a step
 ACTIONS_PER_DRAW = 2
@@ -181,7 +180,7 @@ def choose_engine(config: RunConfig, engine: str, options: dict[str, Any]) -> tu
     Raises:
         ValueError: If there is none, see `simulate`.
     """
-    known_name("engine", engine, ["auto", *ENGINES])
+    one_of("engine", engine, ["auto", *ENGINES])
     device = options.get("device")
     on_gpu = device is not None and _is_gpu(device)
     if device == "cpu" and engine != "torch":

@@ -209,11 +209,13 @@ def mask(name: str, value: ArrayLike) -> NDArray[np.bool_]:
     return array
 
 
-def one_of(name: str, value: str, valid: tuple[str, ...]) -> str:
-    """`value`, refused if it is not among the `valid` names."""
-    if value not in valid:
-        raise ValueError(f"{name} must be one of {', '.join(valid)}, got {shown(value)}: {closest(value, valid)}")
-    return value
+def one_of(name: str, value: Any, valid: Iterable[str]) -> str:
+    """`value`, refused if it is not among the `valid` names, which the error lists with the nearest one."""
+    names = list(valid)
+    if isinstance(value, str) and value in names:
+        return value
+    listed = ", ".join(map(repr, names) if any(" " in one for one in names) else names)
+    raise ValueError(f"{name} must be one of {listed}, got {shown(value)}: {closest(value, names)}")
 
 
 def whole(name: str, value: ArrayLike, minimum: int, way_out: str, *, largest: float = 2.0**53) -> FloatArray:

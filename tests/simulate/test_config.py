@@ -272,7 +272,7 @@ def test_values_outside_their_range_are_refused_in_one_line(name, value):
     ],
 )
 def test_an_unknown_choice_names_the_nearest_and_all_valid_ones(name, value, nearest):
-    with pytest.raises(ValueError, match=f"{name} must be one of .*'{nearest}'.*did you mean '{nearest}'"):
+    with pytest.raises(ValueError, match=f"{name} must be one of .*{nearest}.*did you mean '{nearest}'"):
         RunConfig.preset("figure_matching", group_size=8, **{name: value})
 
 
