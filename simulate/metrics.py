@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from fgrpo.simulate.optimizers import Array
-from fgrpo.simulate.updates import Group
+from fgrpo.simulate.updates import WeightedGroup
 from fgrpo.theory import tail_miss_probability
 
 GROUP_AVERAGES = ("active_share", "mean_weight", "distinct_correct")
@@ -133,7 +133,7 @@ def mass_change(probabilities: Array, step: Array, inside: Array, xp: Any = np) 
 
 
 def group_metrics(
-    group: Group,
+    group: WeightedGroup,
     active: Array,
     leaves: slice,
     probabilities: Array,

@@ -43,7 +43,7 @@ def bytes_needed(config: RunConfig) -> int:
     return 8 * (of_actions + NUMBERS_PER_DRAW * min(config.group_size, DRAWS_AT_ONCE))
 
 
-def batches(configs: Sequence[RunConfig], device: str) -> list[list[RunConfig]]:
+def torch_batches(configs: Sequence[RunConfig], device: str) -> list[list[RunConfig]]:
     """Runs that may share a batch, which differ in group size, gamma and seed only, as many as are best at once.
 
     Raises:
@@ -83,7 +83,7 @@ def simulate_torch(configs: Sequence[RunConfig], *, device: str = "cpu") -> list
         ValueError: If a run does not fit in the memory of the GPU.
     """
     of: dict[RunConfig, Trajectory] = {}
-    for batch in batches(list(dict.fromkeys(configs)), device):
+    for batch in torch_batches(list(dict.fromkeys(configs)), device):
         of |= zip(batch, simulate_batch(batch, device), strict=True)
     return [of[config] for config in configs]
 
