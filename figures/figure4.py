@@ -242,6 +242,7 @@ def _caption(data: DataFrame) -> str:
     text = (
         f"Reading {data['reading'].iloc[0]} (the paper's text leaves the update open); "
         f"{data['actions'].iloc[0]:,} actions; seeds per curve: {range_words(data['seeds'])}; lines: mean over the "
-        f"seeds; bands: smallest to largest. Collapse zone (mean final retained mass at $\\gamma$ = 0 below 1/2): {found}."
+        "seeds; bands: smallest to largest. Collapse zone (mean final retained mass at $\\gamma$ = 0 below 1/2): "
+        f"{found}."
     )
     return text if (data["panel"] == "long").any() else f"{text} These results hold no longer runs (panel d)."

@@ -132,6 +132,7 @@ PRESETS: dict[str, UpdateConfig] = {
     # Hu et al. 2025, section 4.1
     "hu2025": UpdateConfig(surrogate="linear", weight_decay=0.01, learning_rate=1e-3),
 }
+"""Named readings of the update rule, see `RunConfig.preset`."""
 
 
 @dataclass(frozen=True)

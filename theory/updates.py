@@ -28,6 +28,7 @@ from fgrpo.theory import _validation as check
 from fgrpo.theory._validation import FloatArray
 
 SURROGATES = ("linear_distinct", "linear_counts", "linear", "ratio_raw", "importance_ratio")
+"""The updates that `logit_update` knows, see there."""
 RATIO = ("ratio_raw", "importance_ratio")
 CENTRED = ("linear", "importance_ratio")
 
