@@ -129,7 +129,7 @@ PRESETS: dict[str, UpdateConfig] = {
     "figure_matching": UpdateConfig(),
     # Appendix J word for word, with the optimizer of the setup that it adopts
     "appendix_j_literal": UpdateConfig(surrogate="linear", weight_decay=0.01),
-    # Hu et al. 2025, section 4.1
+    # [hu2025brorl], section 4.1
     "hu2025": UpdateConfig(surrogate="linear", weight_decay=0.01, learning_rate=1e-3),
 }
 """Named readings of the update rule, see `RunConfig.preset`."""

@@ -70,8 +70,8 @@ class PolicyMeasures:
             entropy: Of pt, in nats.
             correct_entropy: Of pt given C, in nats, in [0, log(correct)].
             correct_overlap: 1 - total variation between p0 given C and pt given C, in [0, 1].
-            share_improved: Share of C with pt > p0, in [0, 1] (Hu et al. 2025).
-            worst_drop: max over C of p0 - pt; negative if every correct action gained (Hu et al. 2025).
+            share_improved: Share of C with pt > p0, in [0, 1] [hu2025brorl].
+            worst_drop: max over C of p0 - pt; negative if every correct action gained [hu2025brorl].
             anchor_mass: pt of the anchor.
         """
         # fgrpo.theory.retention has the closed forms for numpy; they check and mask all actions, which makes them take

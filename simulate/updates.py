@@ -122,7 +122,7 @@ def standard_deviation(update: "UpdateConfig", empirical_success_rate: Array) ->
 
     D = R_c - R_w, mu^ = X/N. In a homogeneous group it is scale_eps, and the centred rewards are exactly 0.
 
-    Source: Shao et al. 2024 (GRPO); scale_eps keeps the division defined.
+    Source: [shao2024deepseekmath] (GRPO); scale_eps keeps the division defined.
     """
     spread = (empirical_success_rate * (1.0 - empirical_success_rate)) ** 0.5
     return (update.reward_correct - update.reward_wrong) * spread + update.scale_eps

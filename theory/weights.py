@@ -134,7 +134,7 @@ def inverse_weight(success_rate: Any) -> Any:
     Raises:
         ValueError: If a number or an array is out of range or not a number.
 
-    Source: this project, for the gradient of log mu as in maximum-likelihood RL.
+    Source: this project; the objective log mu and its series in pass@k: [tajwar2026maxrl].
     """
     if _is_symbolic_or_tensor(success_rate):
         return 1 / success_rate
