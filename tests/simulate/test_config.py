@@ -293,6 +293,22 @@ def test_from_dict_and_from_json_refuse_what_is_no_run(values, message):
             read(given_)
 
 
+@pytest.mark.parametrize(
+    "name",
+    [
+        one.name
+        for kind in (RunConfig, PolicyConfig, UpdateConfig)
+        for one in dataclasses.fields(kind)
+        if isinstance(one.default, int | float) or one.name == "group_size"
+    ],
+)
+def test_every_numeric_field_is_checked(name):
+    changes = {"group_size": 8, name: "x"}
+    with pytest.raises(ValueError, match=f"{name} must be .*, got 'x'") as refused:
+        RunConfig.preset("figure_matching", **changes)
+    assert "\n" not in str(refused.value)
+
+
 def test_from_json_refuses_what_is_no_json():
     with pytest.raises(ValueError, match="must be JSON"):
         RunConfig.from_json("{group_size: 8}")
