@@ -10,7 +10,7 @@ INSTALL := $(PIP) install --constraint constraints.txt
 help:
 	@echo "make reproduce [QUICK=1] [OUT=DIR] [WORKERS=K]   sweep, Figures 2, 4, 5 and report.md"
 	@echo "make test                                        lint, strict types, all tests"
-	@echo "CONTRIBUTING.md has the others: docs, acceptance, mutation, bench, clean"
+	@echo "CONTRIBUTING.md has the others: docs, picture, acceptance, mutation, bench, notebooks, clean"
 
 # the main job: sweep, figures 2, 4, 5 and report.md in results/; QUICK=1 takes a reduced action space, OUT=DIR another folder
 reproduce: $(VENV)/.core
@@ -23,9 +23,9 @@ lint: $(VENV)/.dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 
-# mypy does not see an editable install through the folder map, so it is given a plain one
+# mypy does not see an editable install through the folder map, so it is given a plain one; build/lib would keep files that are gone
 types: $(VENV)/.dev
-	rm -rf .typecheck build
+	rm -rf .typecheck build/lib build/bdist.*
 	$(PIP) install --no-deps --no-build-isolation --target .typecheck .
 	MYPYPATH=.typecheck $(BIN)/mypy --package fgrpo
 
@@ -42,7 +42,7 @@ picture: $(VENV)/.dev
 	$(BIN)/python docs/picture.py results
 
 # every property test of theory/ with EXAMPLES examples, the engines by law, the oldest TRL, a real model; writes docs/acceptance.json
-# PARTS=properties, sparse or torch (or two of them with a comma) for some of it
+# PARTS=properties, sparse, torch, trl or smollm2 (or several with commas) for some of it
 EXAMPLES ?= 1500
 acceptance: $(VENV)/.dev
 	$(BIN)/python tests/acceptance.py --examples $(EXAMPLES) $(if $(PARTS),--parts $(PARTS))

@@ -2,11 +2,18 @@
 
 Each figure N has three functions: `figure_N_data` returns what is drawn, `figure_N(data)` draws it, and
 `figure_N_alt_text(data)` says it in a sentence; so has the `regime_diagram`. Functions named `plot_...` draw one panel
-on given axes. Nothing here touches pyplot or matplotlib's global settings. The studies have their data from
-fgrpo.simulate instead; `Picture` shows a figure in a notebook.
+on given axes; those of a run's diagnosis (`..._over_time`, `plot_strength`) return a figure of their own. Nothing here
+touches pyplot or matplotlib's global settings. The studies have their data from fgrpo.simulate instead; `Picture` shows
+a figure in a notebook.
 """
 
 from fgrpo.figures.comparison import comparison_alt_text, figure_comparison, plot_matched
+from fgrpo.figures.diagnosis import (
+    plot_prompts_over_time,
+    plot_shares_over_time,
+    plot_strength,
+    plot_tail_misses_over_time,
+)
 from fgrpo.figures.figure1 import figure_1, figure_1_alt_text, figure_1_data, plot_reported_pass_rates
 from fgrpo.figures.figure2 import figure_2, figure_2_alt_text, figure_2_data, plot_tail_miss_curves
 from fgrpo.figures.figure3 import figure_3, figure_3_alt_text, figure_3_data, plot_advantage_magnitudes
@@ -37,11 +44,13 @@ from fgrpo.figures.regime import (
 )
 from fgrpo.figures.regime_data import regime_diagram_data
 from fgrpo.figures.save import save_figure
-from fgrpo.figures.style import figure_style, gamma_line_style, group_size_style
+from fgrpo.figures.style import GroupSizeStyle, figure_style, gamma_line_style, group_size_style
+from fgrpo.figures.tiny_world import figure_tiny_world, tiny_world_alt_text, tiny_world_data
 from fgrpo.figures.zones import figure_zone, plot_zone, zone_alt_text
 
 __all__ = [
     "TRAJECTORY_GROUP_SIZES",
+    "GroupSizeStyle",
     "Picture",
     "comparison_alt_text",
     "figure_1",
@@ -62,6 +71,7 @@ __all__ = [
     "figure_comparison",
     "figure_readings",
     "figure_style",
+    "figure_tiny_world",
     "figure_zone",
     "gamma_line_style",
     "group_size_style",
@@ -72,18 +82,24 @@ __all__ = [
     "plot_leaf_tail_miss_difference",
     "plot_long_retained_mass",
     "plot_matched",
+    "plot_prompts_over_time",
     "plot_reading",
     "plot_regimes",
     "plot_reported_pass_rates",
     "plot_retained_mass",
     "plot_risk",
+    "plot_shares_over_time",
+    "plot_strength",
     "plot_sweep_retention",
     "plot_tail_miss_curves",
+    "plot_tail_misses_over_time",
     "plot_zone",
     "readings_alt_text",
     "regime_diagram",
     "regime_diagram_alt_text",
     "regime_diagram_data",
     "save_figure",
+    "tiny_world_alt_text",
+    "tiny_world_data",
     "zone_alt_text",
 ]

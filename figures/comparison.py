@@ -28,9 +28,10 @@ from fgrpo.figures.style import (
     interval_bars,
     probability_axis,
 )
+from fgrpo.simulate.comparison import BASELINE, CONSTANT_SCALE, FOCAL, LOW_LEARNING_RATE
 
 _COLOURS = (BLUE, ORANGE, GREEN, PURPLE, SKY, VERMILLION, GREY)
-_LINES = {"baseline": ("-", "o"), "focal": ("-", "."), "low learning rate": ("--", "x"), "constant scale": (":", "+")}
+_LINES = {BASELINE: ("-", "o"), FOCAL: ("-", "."), LOW_LEARNING_RATE: ("--", "x"), CONSTANT_SCALE: (":", "+")}
 _AXES = {
     "rollouts": ("rollouts", "linear"),
     "correct_mass": ("correct mass", "logit"),
@@ -112,7 +113,7 @@ def figure_comparison(table: DataFrame) -> Figure:
 def comparison_alt_text(table: DataFrame) -> str:
     """One sentence for readers who do not see the figure, built from its data."""
     rows = _retained(table)
-    at_correct_mass = rows[(rows["progress"] == "correct_mass") & (rows["kind"] == "focal") & rows["gain"].notna()]
+    at_correct_mass = rows[(rows["progress"] == "correct_mass") & (rows["kind"] == FOCAL) & rows["gain"].notna()]
     sizes = ", ".join(f"{size}" for size in _shown_sizes(table))
     found = (
         "no level of correct mass is reached by all seeds of both"
@@ -140,14 +141,14 @@ def _shown_sizes(table: DataFrame) -> list[int]:
 def _styles(table: DataFrame) -> dict[str, dict[str, Any]]:
     """Colour by gamma, line and marker by kind; of several success estimates, by estimate."""
     arms = table.drop_duplicates("arm")
-    gammas = sorted({float(gamma) for gamma in arms.loc[arms["kind"] != "baseline", "gamma"]})
-    estimates = list(dict.fromkeys(arms.loc[arms["kind"] == "focal", "success_estimate"]))
+    gammas = sorted({float(gamma) for gamma in arms.loc[arms["kind"] != BASELINE, "gamma"]})
+    estimates = list(dict.fromkeys(arms.loc[arms["kind"] == FOCAL, "success_estimate"]))
     markers = dict(zip(estimates, (".", "s", "^", "D"), strict=False))
     styles = {}
     for row in arms.to_dict("records"):
         line, marker = _LINES[row["kind"]]
-        if row["kind"] == "focal":
+        if row["kind"] == FOCAL:
             marker = markers[row["success_estimate"]]
-        colour = BLACK if row["kind"] == "baseline" else _COLOURS[gammas.index(row["gamma"]) % len(_COLOURS)]
+        colour = BLACK if row["kind"] == BASELINE else _COLOURS[gammas.index(row["gamma"]) % len(_COLOURS)]
         styles[row["arm"]] = {"color": colour, "linestyle": line, "marker": marker}
     return styles

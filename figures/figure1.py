@@ -10,14 +10,12 @@ Deviations:
    bear out the caption's 'N = 8 improves pass@1 over N = 2' on AIME25 (8.3 to 6.7 %), only on IFEval.
 """
 
-import textwrap
-
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from pandas import DataFrame, concat
 
 from fgrpo.figures.figure2 import plot_tail_miss_curves, tail_miss_curves
-from fgrpo.figures.style import GREY, PAGE_WIDTH, axes_or_new, figure_style, group_size_style
+from fgrpo.figures.style import GREY, PAGE_WIDTH, axes_or_new, caption_below, figure_style, group_size_style
 
 BENCHMARKS = {"aime25": "AIME25", "ifeval": "IFEval"}
 """The benchmarks of panels b and c: their names in the table and in print."""
@@ -28,7 +26,6 @@ _LARGEST_GROUP_SIZE = 128
 _RUNS = (("GRPO", 2), ("GRPO", 8), ("GRPO", 32), ("F-GRPO", 8))
 _BEFORE_AND_AFTER = (("GRPO", 8), ("F-GRPO", 8))
 _PLACE = "arXiv 2602.06717v2, Table 10"
-_CAPTION_WIDTH = 135
 
 
 def figure_1_data(reported: DataFrame) -> DataFrame:
@@ -136,7 +133,7 @@ def figure_1(data: DataFrame) -> Figure:
         f"a: Lemma 3.1, stars at the peaks. b, c: the authors' numbers for Qwen2.5-7B as reported in {_PLACE}, "
         "not rerun; open marks: F-GRPO."
     )
-    figure.supxlabel(textwrap.fill(caption, _CAPTION_WIDTH), x=0.01, horizontalalignment="left")
+    caption_below(figure, caption)
     return figure
 
 

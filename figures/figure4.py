@@ -16,8 +16,6 @@ Deviations:
 5. the caption names the reading of the update rule, which the paper's text leaves open.
 """
 
-import textwrap
-
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
@@ -30,15 +28,16 @@ from fgrpo.figures.style import (
     PAGE_WIDTH,
     SKY,
     axes_or_new,
+    caption_below,
     figure_style,
     gamma_line_style,
     group_size_axis,
     group_size_style,
     probability_axis,
+    range_words,
 )
 from fgrpo.simulate.summary import block_words, contiguous_blocks, zone_of
 
-_CAPTION_WIDTH = 135
 _MARKERS_PER_CURVE = 8
 
 
@@ -129,8 +128,7 @@ def figure_4(data: DataFrame) -> Figure:
         plot_long_retained_mass(data, panels["d"], legend=False).set_title("d  retained mass, training continued")
     handles = _legend_handles(_panel(data, "sweep", "correct_mass"))
     figure.legend(handles=handles, loc="outside upper center", ncols=len(handles))
-    caption = textwrap.fill(_caption(data), _CAPTION_WIDTH)
-    figure.supxlabel(caption, x=0.01, horizontalalignment="left")
+    caption_below(figure, _caption(data))
     return figure
 
 
@@ -239,13 +237,12 @@ def _gammas(rows: DataFrame) -> list[float]:
 
 
 def _caption(data: DataFrame) -> str:
-    seeds = data["seeds"].dropna().astype(int)
-    count = f"{seeds.min()}" if seeds.min() == seeds.max() else f"{seeds.min()} to {seeds.max()}"
     zone, grid = _zone_and_grid(data)
     found = f"N = {block_words(zone, grid)}" if zone else "none"
     text = (
         f"Reading {data['reading'].iloc[0]} (the paper's text leaves the update open); "
-        f"{data['actions'].iloc[0]:,} actions; seeds per curve: {count}; lines: mean over the seeds; bands: "
-        f"smallest to largest. Collapse zone (mean final retained mass at $\\gamma$ = 0 below 1/2): {found}."
+        f"{data['actions'].iloc[0]:,} actions; seeds per curve: {range_words(data['seeds'])}; lines: mean over the "
+        "seeds; bands: smallest to largest. Collapse zone (mean final retained mass at $\\gamma$ = 0 below 1/2): "
+        f"{found}."
     )
     return text if (data["panel"] == "long").any() else f"{text} These results hold no longer runs (panel d)."

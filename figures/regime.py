@@ -8,7 +8,6 @@ Prompts of the user's own stand in a and b at their shrunk success rate and the 
 The regimes are a statement about one prompt and one update; they do not locate the collapse zone of c.
 """
 
-import textwrap
 from typing import Any
 
 import numpy as np
@@ -27,8 +26,10 @@ from fgrpo.figures.style import (
     REGIME_COLOURS,
     VERMILLION,
     axes_or_new,
+    caption_below,
     figure_style,
     group_size_axis,
+    range_words,
 )
 from fgrpo.simulate.summary import COLLAPSE_LEVEL
 from fgrpo.theory import risk_interval
@@ -38,7 +39,6 @@ _APART = 0.08  # of the level: contours nearer to it are left out
 _TINT = 0.35  # of a colour on white, so that black text on it is legible
 _NAME_LENGTH, _NAME_HEIGHT = 0.14, 0.04  # half the room of a region's name (height: per line), in sizes of the axes
 _LABELLED_RATES = np.array([0.55, 0.4, 0.7, 0.25, 0.85, 0.12])  # where contours may bear their value, by preference
-_CAPTION_WIDTH = 135
 _MOST_LABELLED_SIZES = 20
 _BEYOND = 1e3  # more than any logarithm of a group size
 
@@ -186,8 +186,7 @@ def regime_diagram(data: DataFrame) -> Figure:
     plot_risk(data, panels["b"]).set_title(f"b  Pr(tail miss), rare fraction {rho:g}")
     if len(swept):
         plot_sweep_retention(data, panels["c"]).set_title("c  retained mass after the last step of a sweep")
-    caption = textwrap.fill(_caption(data), _CAPTION_WIDTH)
-    figure.supxlabel(caption, x=0.01, horizontalalignment="left")
+    caption_below(figure, _caption(data))
     return figure
 
 
@@ -238,9 +237,10 @@ def _caption(data: DataFrame) -> str:
         )
     swept = data[data["panel"] == "sweep"]
     if len(swept):
-        seeds = swept["seeds"].astype(int)
-        count = f"{seeds.min()}" if seeds.min() == seeds.max() else f"{seeds.min()} to {seeds.max()}"
-        text += f" c: reading {swept['reading'].iloc[0]}, mean over seeds ({count}); bold: below {COLLAPSE_LEVEL:g}."
+        text += (
+            f" c: reading {swept['reading'].iloc[0]}, mean over seeds ({range_words(swept['seeds'])}); "
+            f"bold: below {COLLAPSE_LEVEL:g}."
+        )
     return text
 
 

@@ -5,6 +5,7 @@ switches the style sheet on and off again.
 """
 
 import math
+import textwrap
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple
@@ -24,6 +25,8 @@ PAGE_WIDTH = 7.0
 BLUE, VERMILLION, GREEN, PURPLE = "#0072B2", "#D55E00", "#009E73", "#CC79A7"
 ORANGE, SKY, BLACK = "#E69F00", "#56B4E9", "#000000"
 GREY = "#777777"
+
+_CAPTION_WIDTH = 135  # letters on a line of a page
 
 REGIME_COLOURS = {"inactive": GREY, "miss-prone": VERMILLION, "covered": BLUE}
 """One colour per tail-miss regime (`fgrpo.theory.tail_miss_regime`)."""
@@ -89,6 +92,17 @@ def figure_style() -> Iterator[None]:
 def axes_or_new(ax: Axes | None) -> Axes:
     """`ax`, or the axes of a new figure about half a page wide, made without pyplot (no backend, no global state)."""
     return Figure(figsize=(PAGE_WIDTH / 2, 2.6)).add_subplot() if ax is None else ax
+
+
+def caption_below(figure: Figure, text: str) -> None:
+    """Write a caption below the panels of a figure as wide as the page, broken into lines."""
+    figure.supxlabel(textwrap.fill(text, _CAPTION_WIDTH), x=0.01, horizontalalignment="left")
+
+
+def range_words(counts: Series) -> str:
+    """Whole numbers as `4` where all are equal, else `2 to 4`; missing ones are left out."""
+    known = counts.dropna().astype(int)
+    return f"{known.min()}" if known.min() == known.max() else f"{known.min()} to {known.max()}"
 
 
 def group_size_grid(smallest: int, largest: int) -> NDArray[np.int64]:

@@ -65,7 +65,7 @@ def tiny_world_data(curves: DataFrame, tail_miss: DataFrame, labels: Mapping[str
 
 
 @figure_style()
-def tiny_world_figure(data: DataFrame) -> Figure:
+def figure_tiny_world(data: DataFrame) -> Figure:
     """The figure, at its size in print.
 
     Args:

@@ -26,6 +26,7 @@ from fgrpo.figures.style import (
     probability_axis,
 )
 from fgrpo.simulate.summary import COLLAPSE_LEVEL, block_words
+from fgrpo.simulate.zones import setting_columns, setting_words
 
 _COLOURS = (BLUE, VERMILLION, BLACK, GREEN, PURPLE, ORANGE)
 _MOST_PANELS = 12
@@ -99,10 +100,7 @@ def zone_alt_text(table: DataFrame) -> str:
 
 def _settings(table: DataFrame) -> dict[str, DataFrame]:
     """Rows by the setting in words."""
-    names = list(table.columns[: list(table.columns).index("step")])
+    names = setting_columns(table)
     if not names:
         return {"all runs": table}
-    return {
-        ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in zip(names, values, strict=True)): rows
-        for values, rows in table.groupby(names, sort=False)
-    }
+    return {setting_words(names, values): rows for values, rows in table.groupby(names, sort=False)}

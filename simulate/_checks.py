@@ -1,12 +1,12 @@
 """Checks of single configuration values: each failure is one line with the rule, the value received and the way out."""
 
 import numbers
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from fgrpo.theory._validation import FloatArray, closest, shown
+from fgrpo.theory._validation import FloatArray, shown
 
 LARGEST_COUNT = 2**31 - 1
 
@@ -42,12 +42,3 @@ def number(
     if abs(result) > largest:
         raise ValueError(f"{name} must be at most {largest:g} in size, got {result!r}: {way_out}")
     return result
-
-
-def known_name(name: str, value: Any, valid: Iterable[str]) -> str:
-    """`value` if it is one of `valid`; else an error that names all of them and the nearest."""
-    names = list(valid)
-    if isinstance(value, str) and value in names:
-        return value
-    listed = ", ".join(repr(one) for one in names)
-    raise ValueError(f"{name} must be one of {listed}, got {shown(value)}: {closest(value, names)}")

@@ -16,25 +16,26 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fgrpo.simulate._checks import known_name
 from fgrpo.simulate.config import RunConfig
 from fgrpo.simulate.intervals import difference_interval, enough_seeds, mean_interval
 from fgrpo.simulate.policy_config import PolicyClass, PolicyConfig
 from fgrpo.simulate.sweep import paper_sweep
 from fgrpo.theory import matched_learning_rate
-from fgrpo.theory._validation import FloatArray
+from fgrpo.theory._validation import FloatArray, one_of
 
 if TYPE_CHECKING:
     import pandas as pd
 
 
 COMPARED_GAMMAS = (0.1, 0.25, 0.5, 1.0, 1.5, 2.0, 4.0)
+"""Focal exponents that are compared where none are given."""
 OUTCOMES = ("retained_mass", "correct_entropy")
 """What is read at matched progress."""
 LEVELS: dict[str, tuple[float, ...]] = {
     "correct_mass": (0.65, 0.7, 0.8, 0.9, 0.95, 0.98, 0.99),
     "start_kl": (0.05, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0),
 }
+"""Levels of the two other kinds of progress."""
 ROLLOUT_SHARES = (0.125, 0.25, 0.5, 0.75, 1.0)
 """Levels of the rollouts, as shares of those of a whole run."""
 
@@ -131,7 +132,7 @@ def against(arms: Sequence[Arm], label: str) -> list[Arm]:
     Raises:
         ValueError: If no arm has this label.
     """
-    known_name("against", label, [arm.label for arm in arms])
+    one_of("against", label, [arm.label for arm in arms])
     return sorted(arms, key=lambda arm: arm.label != label)
 
 

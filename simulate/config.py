@@ -5,10 +5,10 @@ import json
 from dataclasses import MISSING, asdict, dataclass, field, fields, is_dataclass, replace
 from typing import Any, Self, TypeVar
 
-from fgrpo.simulate._checks import assign, known_name, number, whole_number
+from fgrpo.simulate._checks import assign, number, whole_number
 from fgrpo.simulate.policy_config import PolicyClass, PolicyConfig
 from fgrpo.simulate.updates import ADVANTAGE_SCALES, OPTIMIZERS, SUCCESS_ESTIMATES, SURROGATES, WEIGHTS
-from fgrpo.theory._validation import FloatArray, finite, non_negative, positive, probability, shown
+from fgrpo.theory._validation import FloatArray, finite, non_negative, one_of, positive, probability, shown
 
 __all__ = ["CONFIG_SCHEMA", "PRESETS", "PolicyClass", "PolicyConfig", "RunConfig", "UpdateConfig"]
 
@@ -80,9 +80,9 @@ class UpdateConfig:
 
     def __post_init__(self) -> None:
         """Checks and normalises the values."""
-        known_name("surrogate", self.surrogate, SURROGATES)
-        known_name("optimizer", self.optimizer, OPTIMIZERS)
-        known_name("advantage_scale", self.advantage_scale, ADVANTAGE_SCALES)
+        one_of("surrogate", self.surrogate, SURROGATES)
+        one_of("optimizer", self.optimizer, OPTIMIZERS)
+        one_of("advantage_scale", self.advantage_scale, ADVANTAGE_SCALES)
         assign(
             self,
             learning_rate=number(
@@ -129,9 +129,10 @@ PRESETS: dict[str, UpdateConfig] = {
     "figure_matching": UpdateConfig(),
     # Appendix J word for word, with the optimizer of the setup that it adopts
     "appendix_j_literal": UpdateConfig(surrogate="linear", weight_decay=0.01),
-    # Hu et al. 2025, section 4.1
+    # [hu2025brorl], section 4.1
     "hu2025": UpdateConfig(surrogate="linear", weight_decay=0.01, learning_rate=1e-3),
 }
+"""Named readings of the update rule, see `RunConfig.preset`."""
 
 
 @dataclass(frozen=True)
@@ -180,8 +181,8 @@ class RunConfig:
 
     def __post_init__(self) -> None:
         """Checks and normalises the values."""
-        known_name("weight", self.weight, WEIGHTS)
-        known_name("success_estimate", self.success_estimate, SUCCESS_ESTIMATES)
+        one_of("weight", self.weight, WEIGHTS)
+        one_of("success_estimate", self.success_estimate, SUCCESS_ESTIMATES)
         assign(
             self,
             group_size=whole_number("group_size", self.group_size, "pass the number of rollouts per prompt", minimum=1),
@@ -215,10 +216,10 @@ class RunConfig:
         Raises:
             ValueError: If the preset or a field is unknown, or a value is invalid.
         """
-        known_name("preset", name, PRESETS)
+        one_of("preset", name, PRESETS)
         own, of_policy, of_update = (_field_names(kind) for kind in (cls, PolicyConfig, UpdateConfig))
         for key in changes:
-            known_name("a changed field", key, own + of_policy + of_update)
+            one_of("a changed field", key, own + of_policy + of_update)
         base_policy = _instance("policy", changes.pop("policy", PolicyConfig()), PolicyConfig)
         base_update = _instance("update", changes.pop("update", PRESETS[name]), UpdateConfig)
         policy = replace(base_policy, **_take(changes, of_policy))
@@ -301,7 +302,7 @@ def _take(changes: dict[str, Any], names: list[str]) -> dict[str, Any]:
 
 def _refuse_unknown_fields(kind: type, values: dict[str, Any]) -> None:
     for key in values:
-        known_name(f"a field of {kind.__name__}", key, _field_names(kind))
+        one_of(f"a field of {kind.__name__}", key, _field_names(kind))
 
 
 def _share(name: str, value: Any, way_out: str) -> FloatArray:

@@ -12,15 +12,13 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
-from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
 
 from fgrpo.simulate import engine_reference
-from fgrpo.simulate._checks import known_name
 from fgrpo.simulate.config import RunConfig
 from fgrpo.simulate.trajectory import Trajectory
-from fgrpo.theory._validation import shown
+from fgrpo.theory._validation import one_of, shown
 
 # measured: one draw takes about as long as two actions of a step
 ACTIONS_PER_DRAW = 2
@@ -66,24 +64,28 @@ def _run_reference(configs: Sequence[RunConfig], **options: Any) -> list[Traject
     return [engine_reference.simulate(config, **options) for config in configs]
 
 
-def _sparse() -> Any:
-    return import_module("fgrpo.simulate.sparse")
-
-
 def _run_sparse(configs: Sequence[RunConfig]) -> list[Trajectory]:
-    return [_sparse().simulate_sparse(config) for config in configs]
+    from fgrpo.simulate.sparse import simulate_sparse
+
+    return [simulate_sparse(config) for config in configs]
 
 
 def _sparse_supports(config: RunConfig) -> bool:
-    return bool(_sparse().supports(config))
+    from fgrpo.simulate.sparse import supports
+
+    return supports(config)
 
 
 def _sparse_bytes_needed(config: RunConfig) -> int:
-    return int(_sparse().bytes_needed(config))
+    from fgrpo.simulate.sparse import bytes_needed
+
+    return bytes_needed(config)
 
 
 def _sparse_prepare() -> None:
-    _sparse().prepare()
+    from fgrpo.simulate.sparse import prepare
+
+    prepare()
 
 
 def _run_torch(configs: Sequence[RunConfig], device: str | None = None) -> list[Trajectory]:
@@ -93,9 +95,9 @@ def _run_torch(configs: Sequence[RunConfig], device: str | None = None) -> list[
 
 
 def _torch_batches(configs: Sequence[RunConfig], device: str | None = None) -> list[list[RunConfig]]:
-    from fgrpo.simulate.torch_engine import batches
+    from fgrpo.simulate.torch_engine import torch_batches
 
-    return batches(configs, device=torch_device(device))
+    return torch_batches(configs, device=torch_device(device))
 
 
 def _torch_bytes_needed(config: RunConfig) -> int:
@@ -132,7 +134,7 @@ ENGINES: dict[str, Engine] = {
         supports=_sparse_supports,
         bytes_needed=_sparse_bytes_needed,
         cost=_sparse_cost,
-        modules=("fgrpo.simulate.sparse", "numba"),
+        modules=("numba",),
         prepare=_sparse_prepare,
     ),
     "torch": Engine(
@@ -160,7 +162,7 @@ def simulate(
     Args:
         config: The run.
         engine: "reference", "sparse", "torch", or "auto": torch on a CUDA GPU where there is one, else sparse where it
-            is installed and has what the run names, else reference.
+            has what the run names, else reference.
         device: "cpu", "cuda", or None for the GPU if there is one (torch) or the CPU (the others).
         logits: A start of one's own in place of config.policy's: finite, shape [actions], the correct ones first.
         snapshots: Steps after which the whole policy is kept (0 for the start).
@@ -181,7 +183,7 @@ def choose_engine(config: RunConfig, engine: str, options: dict[str, Any]) -> tu
     Raises:
         ValueError: If there is none, see `simulate`.
     """
-    known_name("engine", engine, ["auto", *ENGINES])
+    one_of("engine", engine, ["auto", *ENGINES])
     device = options.get("device")
     on_gpu = device is not None and _is_gpu(device)
     if device == "cpu" and engine != "torch":
@@ -209,9 +211,9 @@ def _refusal(name: str, config: RunConfig, options: dict[str, Any]) -> str | Non
     if lacking:
         return f"engine {name!r} must take what it is given, got {' and '.join(lacking)}, which it does not: {way_out}"
     if not engine.supports(config):
-        return (
-            f"engine {name!r} must have what the run names, got a rule that it lacks in {config.to_json()}: {way_out}"
-        )
+        update = config.update
+        rules = (update.surrogate, update.optimizer, update.advantage_scale, config.weight, config.success_estimate)
+        return f"engine {name!r} must have what the run names, got {', '.join(rules)}: {way_out}"
     needed, memory = engine.bytes_needed(config), memory_in_bytes()
     if memory is not None and needed > memory:
         return (

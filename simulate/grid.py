@@ -11,10 +11,10 @@ from typing import Any
 
 import yaml
 
-from fgrpo.simulate._checks import known_name, whole_number
+from fgrpo.simulate._checks import whole_number
 from fgrpo.simulate.config import RunConfig, UpdateConfig
 from fgrpo.simulate.policy_config import PolicyConfig
-from fgrpo.theory._validation import shown
+from fgrpo.theory._validation import one_of, shown
 
 LARGEST_SWEEP = 10**6
 NESTED: dict[str, type] = {"policy": PolicyConfig, "update": UpdateConfig}
@@ -75,11 +75,11 @@ def flat_fields(values: Mapping[str, Any]) -> dict[str, Any]:
     """
     flat: dict[str, Any] = {}
     for key, value in values.items():
-        name = known_name("a field of a sweep", key, [*FIELDS, "seeds"])
+        name = one_of("a field of a sweep", key, [*FIELDS, "seeds"])
         within = value if name in NESTED and isinstance(value, Mapping) else {name: value}
         for inner, one in within.items():
             if name in NESTED and within is value:
-                known_name(f"a field of {name}", inner, [field.name for field in fields(NESTED[name])])
+                one_of(f"a field of {name}", inner, [field.name for field in fields(NESTED[name])])
             if inner in flat:
                 raise ValueError(f"each field must be given once, got {inner} twice: leave one of them out")
             flat[inner] = one
@@ -125,7 +125,7 @@ def read_grid(path: str | os.PathLike[str], others: Iterable[str]) -> tuple[dict
         raise ValueError(rule)
     others = tuple(others)
     for key in content:
-        known_name(f"a name in {path}", key, [*FIELDS, "seeds", *others])
+        one_of(f"a name in {path}", key, [*FIELDS, "seeds", *others])
     return (
         flat_fields({key: value for key, value in content.items() if key not in others}),
         {key: value for key, value in content.items() if key in others},

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from fgrpo.simulate.optimizers import Array
-from fgrpo.simulate.updates import Group
+from fgrpo.simulate.updates import WeightedGroup
 from fgrpo.theory import tail_miss_probability
 
 GROUP_AVERAGES = ("active_share", "mean_weight", "distinct_correct")
@@ -70,8 +70,8 @@ class PolicyMeasures:
             entropy: Of pt, in nats.
             correct_entropy: Of pt given C, in nats, in [0, log(correct)].
             correct_overlap: 1 - total variation between p0 given C and pt given C, in [0, 1].
-            share_improved: Share of C with pt > p0, in [0, 1] (Hu et al. 2025).
-            worst_drop: max over C of p0 - pt; negative if every correct action gained (Hu et al. 2025).
+            share_improved: Share of C with pt > p0, in [0, 1] [hu2025brorl].
+            worst_drop: max over C of p0 - pt; negative if every correct action gained [hu2025brorl].
             anchor_mass: pt of the anchor.
         """
         # fgrpo.theory.retention has the closed forms for numpy; they check and mask all actions, which makes them take
@@ -133,7 +133,7 @@ def mass_change(probabilities: Array, step: Array, inside: Array, xp: Any = np) 
 
 
 def group_metrics(
-    group: Group,
+    group: WeightedGroup,
     active: Array,
     leaves: slice,
     probabilities: Array,

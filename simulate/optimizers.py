@@ -27,7 +27,7 @@ class Adam:
     z <- (1 - eta lambda) z + eta m^ / (sqrt(v^) + eps). An action that never had a gradient keeps its logit exactly
     when the weight decay is 0. A zero gradient still moves the others by their momentum.
 
-    Source: Kingma and Ba 2015, Algorithm 1; Loshchilov and Hutter 2019, Algorithm 2.
+    Source: [kingma2015adam], Algorithm 1; [loshchilov2019adamw], Algorithm 2.
     """
 
     def __init__(self, update: "UpdateConfig", zeros: Callable[[], Array]) -> None:
@@ -70,7 +70,7 @@ class RMSprop:
 
     v <- beta2 v + (1 - beta2) g^2 from 0, without bias correction; z <- (1 - eta lambda) z + eta g / (sqrt(v) + eps).
 
-    Source: Tieleman and Hinton 2012 [tieleman2012rmsprop].
+    Source: [tieleman2012rmsprop].
     """
 
     def __init__(self, update: "UpdateConfig", zeros: Callable[[], Array]) -> None:
@@ -112,7 +112,7 @@ class SGD:
 class SignSGD:
     """Steps of one size along the sign of the gradient, decoupled decay: z <- (1 - eta lambda) z + eta sign(g).
 
-    Source: Bernstein et al. 2018, Algorithm 1 [bernstein2018signsgd].
+    Source: [bernstein2018signsgd], Algorithm 1.
     """
 
     def __init__(self, update: "UpdateConfig", zeros: Callable[[], Array]) -> None:

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
-from fgrpo.simulate._checks import LARGEST_COUNT, assign, known_name, number, whole_number
-from fgrpo.theory._validation import finite, shown
+from fgrpo.simulate._checks import LARGEST_COUNT, assign, number, whole_number
+from fgrpo.theory._validation import finite, one_of, shown
 
 LARGEST_LOGIT = 700.0
 """In size; exp of it is a double."""
@@ -174,5 +174,5 @@ def _read_class(value: Any) -> PolicyClass:
     if not isinstance(value, dict) or not {*names} <= {*value}:
         raise ValueError(f"a class must be a PolicyClass, got {shown(value)}: pass PolicyClass(count, logit, correct)")
     for key in value:
-        known_name("a field of PolicyClass", key, names)
+        one_of("a field of PolicyClass", key, names)
     return PolicyClass(**value)

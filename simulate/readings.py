@@ -16,11 +16,11 @@ Readings that this simulator cannot do: several PPO epochs on one group, and rat
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from fgrpo.simulate._checks import known_name
 from fgrpo.simulate.config import PRESETS, RunConfig, UpdateConfig
 from fgrpo.simulate.intervals import enough_seeds, mean_interval
 from fgrpo.simulate.summary import COLLAPSE_LEVEL, RETAINED, THROUGHOUT, final_rows
 from fgrpo.simulate.sweep import paper_sweep
+from fgrpo.theory._validation import one_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -64,7 +64,7 @@ def readings_sweep(
     """
     sizes, seeds = sorted(set(group_sizes)), enough_seeds(seeds)
     _refuse_few_sizes(len(sizes))
-    updates = {name: READINGS[known_name("reading", name, READINGS)] for name in names}
+    updates = {name: READINGS[one_of("reading", name, READINGS)] for name in names}
     return {
         name: paper_sweep(group_sizes=sizes, gammas=(0.0,), seeds=seeds, update=update, **changes)
         for name, update in updates.items()

@@ -43,7 +43,7 @@ def bytes_needed(config: RunConfig) -> int:
     return 8 * (of_actions + NUMBERS_PER_DRAW * min(config.group_size, DRAWS_AT_ONCE))
 
 
-def batches(configs: Sequence[RunConfig], device: str) -> list[list[RunConfig]]:
+def torch_batches(configs: Sequence[RunConfig], device: str) -> list[list[RunConfig]]:
     """Runs that may share a batch, which differ in group size, gamma and seed only, as many as are best at once.
 
     Raises:
@@ -83,7 +83,7 @@ def simulate_torch(configs: Sequence[RunConfig], *, device: str = "cpu") -> list
         ValueError: If a run does not fit in the memory of the GPU.
     """
     of: dict[RunConfig, Trajectory] = {}
-    for batch in batches(list(dict.fromkeys(configs)), device):
+    for batch in torch_batches(list(dict.fromkeys(configs)), device):
         of |= zip(batch, simulate_batch(batch, device), strict=True)
     return [of[config] for config in configs]
 
@@ -111,9 +111,8 @@ def _measure(configs: list[RunConfig], device: torch.device) -> Tensor:
 
     # the run as the rules see it: what differs within the batch is a column of numbers
     group_size = per_run([one.group_size for one in configs])
-    of_weight = ("gamma", "weight_scale", "weight_alpha", "weight_threshold", "weight_low")
-    columns = {name: per_run([getattr(one, name) for one in configs], COPIES) for name in of_weight}
-    run: Any = SimpleNamespace(**{**vars(first), **columns, "group_size": group_size})
+    gamma = per_run([one.gamma for one in configs], COPIES)
+    run: Any = SimpleNamespace(**{**vars(first), "gamma": gamma, "group_size": group_size})
     ones = per_run([1.0] * runs, COPIES)
     sampler = Sampler([one.group_size for one in configs], step_keys(configs, first.steps).to(device))
 
@@ -209,7 +208,7 @@ ESTIMATES = {**SUCCESS_ESTIMATES, "shrunk": _shrunk, "ema": _ema}
 
 
 class FusedAdam:
-    """As fgrpo.simulate.updates.Adam, in one pass over the actions."""
+    """As fgrpo.simulate.optimizers.Adam, in one pass over the actions."""
 
     def __init__(self, update: UpdateConfig, zeros: Callable[[], Tensor]) -> None:
         """Starts with zero moments; `zeros` makes them, in the shape of the logits."""

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Group:
+class WeightedGroup:
     """One sampled group and what its rollouts are worth, the weight included.
 
     Attributes:
@@ -52,17 +52,17 @@ def centred_advantages(update: "UpdateConfig", empirical_success_rate: Array) ->
 
 def weighted_group(
     config: "RunConfig", counts: Array, group_size: Array, empirical_success_rate: Array, weight: Array
-) -> Group:
+) -> WeightedGroup:
     """The group with its advantages, centred, scaled and weighted, and with its weighted rewards."""
     update = config.update
     factor = weight / ADVANTAGE_SCALES[update.advantage_scale](update, empirical_success_rate)
     of_correct, of_wrong = centred_advantages(update, empirical_success_rate)
     advantages = of_correct * factor, of_wrong * factor
     rewards = update.reward_correct * weight, update.reward_wrong * weight
-    return Group(counts, config.policy.correct, group_size, advantages, rewards)
+    return WeightedGroup(counts, config.policy.correct, group_size, advantages, rewards)
 
 
-def importance_ratio(group: Group, probabilities: Array, out: Array) -> None:
+def importance_ratio(group: WeightedGroup, probabilities: Array, out: Array) -> None:
     """Writes the logit gradient of (1/N) sum_j A_j p_j / p_j^old at p = p^old into `out`: n_a A_a / N.
 
     The advantages of a group sum to zero, so the softmax term -p_a sum_b n_b A_b / N vanishes. It is left out and not
@@ -74,7 +74,7 @@ def importance_ratio(group: Group, probabilities: Array, out: Array) -> None:
     _scale_by_kind(group, group.advantages, out)
 
 
-def linear(group: Group, probabilities: Array, out: Array) -> None:
+def linear(group: WeightedGroup, probabilities: Array, out: Array) -> None:
     """Writes the logit gradient of (1/N) sum_j A_j p_j into `out`: p_a (n_a A_a / N - S~).
 
     S~ = sum_b p_b n_b A_b / N, so unsampled actions get -p_a S~. All-zero in a homogeneous group.
@@ -85,7 +85,7 @@ def linear(group: Group, probabilities: Array, out: Array) -> None:
     _through_softmax(probabilities, out)
 
 
-def linear_distinct(group: Group, probabilities: Array, out: Array) -> None:
+def linear_distinct(group: WeightedGroup, probabilities: Array, out: Array) -> None:
     """Writes the logit gradient of (1/N) sum of R_a p_a over the distinct sampled actions into `out`.
 
     That is p_a (R_a s_a - S_R) / N, with s_a = 1 for sampled actions and 0 for others, and S_R = sum_b s_b R_b p_b. Raw
@@ -98,7 +98,7 @@ def linear_distinct(group: Group, probabilities: Array, out: Array) -> None:
     _through_softmax(probabilities, out)
 
 
-def _scale_by_kind(group: Group, values: tuple[Array, Array], out: Array) -> None:
+def _scale_by_kind(group: WeightedGroup, values: tuple[Array, Array], out: Array) -> None:
     of_correct, of_wrong = values
     # by names: `out[part] *= x` would write the part once more, onto itself
     correct, wrong = out[..., : group.correct], out[..., group.correct :]
@@ -122,7 +122,7 @@ def standard_deviation(update: "UpdateConfig", empirical_success_rate: Array) ->
 
     D = R_c - R_w, mu^ = X/N. In a homogeneous group it is scale_eps, and the centred rewards are exactly 0.
 
-    Source: Shao et al. 2024 (GRPO); scale_eps keeps the division defined.
+    Source: [shao2024deepseekmath] (GRPO); scale_eps keeps the division defined.
     """
     spread = (empirical_success_rate * (1.0 - empirical_success_rate)) ** 0.5
     return (update.reward_correct - update.reward_wrong) * spread + update.scale_eps
@@ -174,7 +174,7 @@ def ema(config: "RunConfig") -> Estimator:
     return estimate
 
 
-SURROGATES: dict[str, Callable[[Group, Array, Array], None]] = {
+SURROGATES: dict[str, Callable[[WeightedGroup, Array, Array], None]] = {
     "importance_ratio": importance_ratio,
     "linear": linear,
     "linear_distinct": linear_distinct,

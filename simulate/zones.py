@@ -19,6 +19,19 @@ def varied_settings(results: "pd.DataFrame") -> list[str]:
     return [name for name in (*SETTINGS, "gamma") if name != "reading" and results[name].nunique() > 1]
 
 
+def setting_columns(table: "pd.DataFrame") -> list[str]:
+    """Columns of a `zone_table` that say the setting."""
+    return list(table.columns[: list(table.columns).index("step")])
+
+
+def setting_words(names: Iterable[str], values: Iterable[object]) -> str:
+    """Fields of a setting in words: `learning rate 0.1, gamma 2`."""
+    return ", ".join(
+        f"{name.replace('_', ' ')} {f'{value:g}' if isinstance(value, float) else value}"
+        for name, value in zip(names, values, strict=True)
+    )
+
+
 def zone_table(results: "pd.DataFrame", steps: Iterable[int]) -> "pd.DataFrame":
     """Retained and correct mass after `steps` updates, by setting and group size, with 95 % intervals over seeds.
 
@@ -84,7 +97,7 @@ def zone_text(table: "pd.DataFrame") -> str:
 
     A group size is in the zone by the mean of its seeds; those whose interval contains 1/2 follow as uncertain.
     """
-    setting = list(table.columns[: list(table.columns).index("step")])
+    setting = setting_columns(table)
     blocks = []
     for values, rows in table.groupby([*setting, "step"], sort=False):
         grid = [int(size) for size in rows["group_size"]]
@@ -93,10 +106,8 @@ def zone_text(table: "pd.DataFrame") -> str:
             return block_words([int(size) for size in rows.loc[chosen, "group_size"]], grid) or "none"
 
         uncertain = (rows["retained_low"] < COLLAPSE_LEVEL) & (rows["retained_high"] > COLLAPSE_LEVEL)
-        named = zip((*setting, "T"), values, strict=True)
         lines = [
-            ", ".join(f"{name.replace('_', ' ')} {_shown(value)}" for name, value in named)
-            + f": zone N = {words(rows['in_zone'])}"
+            f"{setting_words((*setting, 'T'), values)}: zone N = {words(rows['in_zone'])}"
             + (f", uncertain N = {words(uncertain)}" if uncertain.any() else "")
         ]
         lines += [
@@ -107,7 +118,3 @@ def zone_text(table: "pd.DataFrame") -> str:
         ]
         blocks.append("\n".join(lines))
     return "\n\n".join(blocks)
-
-
-def _shown(value: object) -> str:
-    return f"{value:g}" if isinstance(value, float) else str(value)

@@ -14,6 +14,7 @@ from fgrpo.theory.advantages import (
     strongest_success_rate,
 )
 from fgrpo.theory.baseline import (
+    SampledMass,
     batch_baseline,
     batch_baseline_increment,
     batch_baseline_is_monotone,
@@ -37,6 +38,7 @@ from fgrpo.theory.expected_mass import (
 )
 from fgrpo.theory.finite_step import exact_mass_change, finite_step_bound, first_order_mass_change
 from fgrpo.theory.focal_moments import (
+    Moments,
     expected_focal_weight,
     focal_weight_bias,
     focal_weight_standard_deviation,
@@ -44,13 +46,16 @@ from fgrpo.theory.focal_moments import (
     weight_moments,
 )
 from fgrpo.theory.mass_dynamics import (
+    CentredMassChange,
+    CorrectMassChange,
+    UnsampledMassChange,
     centred_mass_change,
     correct_mass_change,
     correct_rise_margin,
     unsampled_correct_mass_change,
     unsampled_decline_margin,
 )
-from fgrpo.theory.mean_field import mean_field_orbit
+from fgrpo.theory.mean_field import MeanFieldOrbit, mean_field_orbit
 from fgrpo.theory.modes import (
     any_mode_missed_probability,
     expected_mass_missed,
@@ -58,12 +63,13 @@ from fgrpo.theory.modes import (
     modes_missed_distribution,
 )
 from fgrpo.theory.pass_estimates import (
+    PassAtKInterval,
     estimate_pass_at_k_variance,
     pass_at_k,
     pass_at_k_interval,
     pass_at_k_variance,
 )
-from fgrpo.theory.rare_nll import delta_nll_rare, nll_rise_parts
+from fgrpo.theory.rare_nll import NLLRise, delta_nll_rare, nll_rise_parts
 from fgrpo.theory.retention import correct_entropy, correct_overlap, retained_mass
 from fgrpo.theory.risk import (
     risk_interval,
@@ -71,7 +77,7 @@ from fgrpo.theory.risk import (
     tail_miss_regime,
     tail_misses_before_first_hit,
 )
-from fgrpo.theory.significance import exact_paired_subsampling_test, holm_adjust, paired_subsampling_test
+from fgrpo.theory.significance import PairedTest, exact_paired_subsampling_test, holm_adjust, paired_subsampling_test
 from fgrpo.theory.success_estimates import (
     ema_moments,
     ema_success_rate,
@@ -88,7 +94,7 @@ from fgrpo.theory.tail_miss import (
     tail_miss_estimate,
     tail_miss_probability,
 )
-from fgrpo.theory.updates import logit_update, sampled_moments
+from fgrpo.theory.updates import SURROGATES, SampledMoments, logit_update, sampled_moments
 from fgrpo.theory.utilities import focal_utility, focal_utility_slope, utility, utility_slope
 from fgrpo.theory.weighted_tail_miss import (
     advantage_weighted_tail_miss,
@@ -97,6 +103,7 @@ from fgrpo.theory.weighted_tail_miss import (
     tail_miss_update_share,
 )
 from fgrpo.theory.weights import (
+    WEIGHTS,
     constant_weight,
     focal_weight,
     hard_upweight,
@@ -106,7 +113,19 @@ from fgrpo.theory.weights import (
 )
 
 __all__ = [
+    "SURROGATES",
+    "WEIGHTS",
     "ActionClasses",
+    "CentredMassChange",
+    "CorrectMassChange",
+    "MeanFieldOrbit",
+    "Moments",
+    "NLLRise",
+    "PairedTest",
+    "PassAtKInterval",
+    "SampledMass",
+    "SampledMoments",
+    "UnsampledMassChange",
     "active_probability",
     "advantage_magnitude",
     "advantage_weighted_tail_miss",

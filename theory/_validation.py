@@ -105,7 +105,7 @@ def scalar(name: str, array: FloatArray) -> float:
 
 def ddof(value: Any) -> int:
     """Delta degrees of freedom of a standard deviation."""
-    if not (isinstance(value, int | np.integer) and value in (0, 1)):
+    if isinstance(value, bool) or not (isinstance(value, int | np.integer) and value in (0, 1)):
         raise ValueError(
             f"ddof must be 0 or 1, got {shown(value)}: 0 is the population standard deviation, 1 the sample one"
         )
@@ -209,18 +209,21 @@ def mask(name: str, value: ArrayLike) -> NDArray[np.bool_]:
     return array
 
 
-def one_of(name: str, value: str, valid: tuple[str, ...]) -> str:
-    """`value`, refused if it is not among the `valid` names."""
-    if value not in valid:
-        raise ValueError(f"{name} must be one of {', '.join(valid)}, got {shown(value)}: {closest(value, valid)}")
-    return value
+def one_of(name: str, value: Any, valid: Iterable[str]) -> str:
+    """`value`, refused if it is not among the `valid` names, which the error lists with the nearest one."""
+    names = list(valid)
+    if isinstance(value, str) and value in names:
+        return value
+    listed = ", ".join(map(repr, names) if any(" " in one for one in names) else names)
+    raise ValueError(f"{name} must be one of {listed}, got {shown(value)}: {closest(value, names)}")
 
 
 def whole(name: str, value: ArrayLike, minimum: int, way_out: str, *, largest: float = 2.0**53) -> FloatArray:
     """`value` as float64 that are whole numbers from `minimum` to `largest` (from 2^53 on float64 leaves some out)."""
     array = real(name, value)
-    bad = ~((array >= minimum) & (array <= largest) & (array == np.floor(array)))
+    bad = ~((array >= minimum) & (array <= _LARGEST) & (array == np.floor(array)))
     _refuse(name, f"a whole number of at least {minimum}", array, bad, way_out)
+    _refuse(name, "at most 2^53", array, array > largest, "float64 leaves out whole numbers beyond")
     return array
 
 

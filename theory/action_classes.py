@@ -139,16 +139,20 @@ class ActionClasses:
             .63008, anchor 4.6527e-4, any other correct action 6.2967e-5.
 
         Raises:
-            ValueError: If `correct` is out of range or a logit is not finite.
+            ValueError: If a number of actions is not whole or out of range, or a logit is not finite.
 
         Source: Appendix J (v1 and v2).
         """
-        if not 1 <= correct < actions:
+        total, right = (
+            check.scalar(name, check.whole(name, value, 0, "pass a number of actions"))
+            for name, value in (("actions", actions), ("correct", correct))
+        )
+        if not 1 <= right < total:
             raise ValueError(
-                f"correct must be at least 1 and below actions, got {correct} of {actions}: "
+                f"correct must be at least 1 and below actions, got {right:.0f} of {total:.0f}: "
                 "one anchor and at least one wrong action are needed"
             )
-        count = np.array([1, correct - 1, actions - correct], dtype=np.float64)
+        count = np.array([1.0, right - 1.0, total - right])
         logit = np.array([anchor_logit, correct_logit, wrong_logit])
         keep = count > 0
         return cls.from_logits(count[keep], logit[keep], np.array([True, True, False])[keep])

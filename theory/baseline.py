@@ -105,13 +105,12 @@ class _Label(NamedTuple):
     conditional: FloatArray
 
     def mass_drawn(self, draws: FloatArray) -> FloatArray:
-        """Expected mass of the distinct actions among `draws` of this label; nan where it has none to draw."""
+        """Expected mass of the distinct actions among `draws` of this label; 0 where it has none to draw."""
         hit = -np.expm1(special.xlog1py(draws[..., None], -self.conditional))
-        mass = np.sum(self.multiplicity * self.probability * hit, axis=-1)
-        return np.where((draws > 0) & (self.conditional.size == 0), np.nan, mass)
+        return np.asarray(np.sum(self.multiplicity * self.probability * hit, axis=-1))
 
     def mass_of_next_draw(self, draws: FloatArray) -> FloatArray:
-        """Expected mass that one more draw adds: that of an action not among the first `draws`; nan likewise."""
+        """Expected mass of one more draw if it is not among the first `draws`; nan where the label has no action."""
         new = np.exp(special.xlog1py(draws[..., None], -self.conditional))
         mass = np.sum(self.multiplicity * self.probability * self.conditional * new, axis=-1)
         return mass if self.conditional.size else np.full_like(mass, np.nan)

@@ -14,13 +14,21 @@ from numpy.typing import ArrayLike, NDArray
 from fgrpo.theory import _validation as check
 from fgrpo.theory._validation import FloatArray
 
+_LARGEST_STEP = 1e150  # its square is a double
+
+
+def _finite_step(logit_step: ArrayLike) -> FloatArray:
+    step = check.finite("logit_step", logit_step, "pass dz, one entry per action")
+    check.limited("the size of logit_step", np.abs(step), _LARGEST_STEP, "steps above 1000 all but choose one action")
+    return step
+
 
 def _read_step(
     policy: ArrayLike, logit_step: ArrayLike, subset: ArrayLike
 ) -> tuple[FloatArray, FloatArray, NDArray[np.bool_]]:
     """Policy, step minus its mean under the policy, and the flags of S, broadcast."""
     p, inside = check.distribution("policy", policy), check.mask("subset", subset)
-    step = check.finite("logit_step", logit_step, "pass dz, one entry per action")
+    step = _finite_step(logit_step)
     check.per_action(policy=p, logit_step=step, subset=inside)
     mean = np.sum(p * step, axis=-1, keepdims=True)
     p, step, inside = np.broadcast_arrays(p, step - mean, inside)
@@ -39,7 +47,7 @@ def first_order_mass_change(policy: ArrayLike, logit_step: ArrayLike, subset: Ar
 
     Args:
         policy: p, probabilities [..., A], summing to 1 within 1e-9.
-        logit_step: dz, finite [..., A]; a common offset changes nothing.
+        logit_step: dz, at most 1e150 in size, [..., A]; a common offset changes nothing.
         subset: Flags of S, boolean [..., A], e.g. `correct` or `correct & (counts == 0)`.
 
     Returns:
@@ -61,7 +69,7 @@ def exact_mass_change(policy: ArrayLike, logit_step: ArrayLike, subset: ArrayLik
 
     Args:
         policy: p, probabilities [..., A], summing to 1 within 1e-9.
-        logit_step: dz, finite [..., A], of any size; a common offset changes nothing.
+        logit_step: dz, at most 1e150 in size, [..., A]; a common offset changes nothing.
         subset: Flags of S, boolean [..., A].
 
     Returns:
@@ -86,17 +94,17 @@ def finite_step_bound(logit_step: ArrayLike) -> FloatArray:
     of dz and so at most range^2 / 4 in size [popoviciu1935racines].
 
     Args:
-        logit_step: dz, finite [..., A].
+        logit_step: dz, at most 1e150 in size, [..., A].
 
     Returns:
         Bound of shape [...]; 0 for a constant step. It tells something where it is below the first-order change.
 
     Raises:
-        ValueError: If the step is not finite or has no action axis.
+        ValueError: If the step is not finite, too large, or has no action axis.
 
     Source: this project (proof `finite_step_bound`).
     """
-    step = check.finite("logit_step", logit_step, "pass dz, one entry per action")
+    step = _finite_step(logit_step)
     if step.ndim == 0 or step.shape[-1] == 0:
         raise ValueError(
             f"logit_step must have at least one action on its last axis, got shape {step.shape}: pass dz [..., A]"

@@ -25,7 +25,15 @@ from numpy.typing import ArrayLike
 
 from fgrpo.theory import _validation as check
 from fgrpo.theory._validation import FloatArray
-from fgrpo.theory.updates import CENTRED, Group, SampledMoments, group_contrast, group_moments, read_group, read_step
+from fgrpo.theory.updates import (
+    CENTRED,
+    SampledGroup,
+    SampledMoments,
+    group_contrast,
+    group_moments,
+    read_group,
+    read_step,
+)
 
 _CLOSED = ("linear_distinct", *CENTRED)
 
@@ -78,7 +86,7 @@ def _gaps(m: SampledMoments, r_c: FloatArray, r_w: FloatArray) -> tuple[FloatArr
     )
 
 
-def _correct_terms(group: Group, r_c: FloatArray, r_w: FloatArray) -> CorrectMassChange:
+def _correct_terms(group: SampledGroup, r_c: FloatArray, r_w: FloatArray) -> CorrectMassChange:
     """N/eta times the three terms of dQ_pos under linear_distinct."""
     m = group_moments(group)
     below_correct, above_wrong = _gaps(m, r_c, r_w)
@@ -92,7 +100,7 @@ def _correct_terms(group: Group, r_c: FloatArray, r_w: FloatArray) -> CorrectMas
     )
 
 
-def _unsampled_terms(group: Group, r_c: FloatArray, r_w: FloatArray) -> UnsampledMassChange:
+def _unsampled_terms(group: SampledGroup, r_c: FloatArray, r_w: FloatArray) -> UnsampledMassChange:
     """N/eta times the two terms of dQ_u,pos under linear_distinct."""
     m = group_moments(group)
     baseline = m.batch_baseline(reward_correct=r_c, reward_wrong=r_w)
@@ -102,7 +110,7 @@ def _unsampled_terms(group: Group, r_c: FloatArray, r_w: FloatArray) -> Unsample
     return UnsampledMassChange(-baseline * m.unsampled_correct_collision, -m.unsampled_correct_mass * t)
 
 
-def _centred_terms(group: Group, surrogate: str) -> CentredMassChange:
+def _centred_terms(group: SampledGroup, surrogate: str) -> CentredMassChange:
     """1 / (eta D) times the changes under a mean-centred surrogate."""
     m, c = group_moments(group), group_contrast(group)
     q_u = m.unsampled_correct_mass

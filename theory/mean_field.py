@@ -7,7 +7,7 @@ the policy. For a tabular softmax policy with logits z this is
 
 The factor F'(Q) is common to all logits: gamma and the normalisation change how fast the path is walked, not the path
 (proof `time_change`). Differences in retained mass *at equal correct mass* between methods are thus effects of finite
-N, of the step size or of the optimiser.
+N, of the step size or of the optimizer.
 """
 
 from collections.abc import Callable

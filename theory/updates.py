@@ -28,11 +28,12 @@ from fgrpo.theory import _validation as check
 from fgrpo.theory._validation import FloatArray
 
 SURROGATES = ("linear_distinct", "linear_counts", "linear", "ratio_raw", "importance_ratio")
+"""The updates that `logit_update` knows, see there."""
 RATIO = ("ratio_raw", "importance_ratio")
 CENTRED = ("linear", "importance_ratio")
 
 
-class Group(NamedTuple):
+class SampledGroup(NamedTuple):
     """A checked policy with its sample, all of shape [..., A]: probabilities, correct flags, draws per action."""
 
     policy: FloatArray
@@ -54,7 +55,7 @@ class Group(NamedTuple):
         return np.asarray(np.sum(values, axis=-1, where=where))
 
 
-def read_group(policy: ArrayLike, correct: ArrayLike, sampled: ArrayLike) -> Group:
+def read_group(policy: ArrayLike, correct: ArrayLike, sampled: ArrayLike) -> SampledGroup:
     """The three arrays, checked and broadcast; `sampled` holds flags (each drawn once) or whole numbers of draws."""
     p = check.distribution("policy", policy)
     flags = check.mask("correct", correct)
@@ -67,7 +68,7 @@ def read_group(policy: ArrayLike, correct: ArrayLike, sampled: ArrayLike) -> Gro
             )
     check.broadcastable(policy=p, correct=flags, sampled=counts)
     shape = np.broadcast_shapes(p.shape, flags.shape, counts.shape)
-    group = Group(np.broadcast_to(p, shape), np.broadcast_to(flags, shape), np.broadcast_to(counts, shape))
+    group = SampledGroup(np.broadcast_to(p, shape), np.broadcast_to(flags, shape), np.broadcast_to(counts, shape))
     if np.any(group.sampled & (group.policy == 0)):
         raise ValueError(
             "sampled must not hold an action of probability 0, got one: pass the policy that the group was drawn from"
@@ -76,7 +77,7 @@ def read_group(policy: ArrayLike, correct: ArrayLike, sampled: ArrayLike) -> Gro
 
 
 def read_step(
-    group: Group, learning_rate: ArrayLike, reward_correct: ArrayLike, reward_wrong: ArrayLike
+    group: SampledGroup, learning_rate: ArrayLike, reward_correct: ArrayLike, reward_wrong: ArrayLike
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Checked learning rate and rewards, each of shape [...]: they must broadcast with the groups."""
     eta, (r_c, r_w) = check.learning_rate(learning_rate), check.rewards(reward_correct, reward_wrong)
@@ -108,7 +109,7 @@ class SampledMoments(NamedTuple):
         return (r_c * self.sampled_correct_mass + r_w * self.sampled_wrong_mass)[()]
 
 
-def group_moments(group: Group) -> SampledMoments:
+def group_moments(group: SampledGroup) -> SampledMoments:
     """The moments of a checked group."""
     p, correct, hit = group.policy, group.correct, group.sampled
     parts = (correct & hit, ~correct & hit, correct & ~hit, ~correct & ~hit)
@@ -149,7 +150,7 @@ class Contrast(NamedTuple):
     mean_square_wrong: FloatArray
 
 
-def group_contrast(group: Group) -> Contrast:
+def group_contrast(group: SampledGroup) -> Contrast:
     """The contrast of a checked group."""
     n = group.group_size
     right = group.total(group.counts, group.correct)
@@ -168,7 +169,7 @@ def group_contrast(group: Group) -> Contrast:
     )
 
 
-def _coefficients(group: Group, surrogate: str, r_c: FloatArray, r_w: FloatArray) -> FloatArray:
+def _coefficients(group: SampledGroup, surrogate: str, r_c: FloatArray, r_w: FloatArray) -> FloatArray:
     """The coefficients c of the module's table, [..., A]."""
     n = group.group_size[..., None]
     r_c, r_w = r_c[..., None], r_w[..., None]

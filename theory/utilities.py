@@ -62,8 +62,8 @@ def utility_slope(
         ValueError: If an argument is out of range or not a number, or an option is unknown.
 
     Limiting cases: at N = 2 the constant a(1/2) / 2; a((N-1)/N) (N-1)/N at mu = 1, a(1/N) (N-1)/N at mu = 0; a(mu) for
-    N -> inf. Constant weight, no std: (N - 1)/N, so F is pass@1. Weight 1 / m, no std: sum of (1 - mu)^(k-1) over k =
-    1..N-1, maximum likelihood (log mu) cut off at N - 1.
+    N -> inf. Constant weight, no std: (N - 1)/N, so F is (N - 1)/N pass@1. Weight 1 / m, no std: sum of (1 - mu)^(k-1)
+    over k = 1..N-1, maximum likelihood (log mu) cut off at N - 1.
 
     Accuracy: relative error below 1e-13 (N to 1e6), up to the weight's own. Cost: at most min(N, 38 sqrt(N))
     evaluations of the weight per element.

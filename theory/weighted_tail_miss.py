@@ -38,7 +38,7 @@ def focal_tail_miss(
         success_rate: mu in [0, 1].
         rare_mass: tau in [0, mu].
         group_size: N, rollouts per prompt: 0 or any real number >= 1 if gamma is 0 or 1, else a whole number
-            (up to about 10^12 if gamma is not whole or above 60).
+            (up to about 10^12 if gamma is not whole or above 64).
         gamma: Focal exponent, >= 0.
 
     Returns:
@@ -71,7 +71,8 @@ def advantage_weighted_tail_miss(
     Args:
         success_rate: mu in [0, 1].
         rare_mass: tau in [0, mu]; 0 gives the update strength of all groups.
-        group_size: N, rollouts per prompt: 0 or any real number >= 1 if gamma is 0, else a whole number.
+        group_size: N, rollouts per prompt: 0 or any real number >= 1 if gamma is 0, else a whole number
+            (up to about 10^12 if gamma is not whole or above 63).
         gamma: Focal exponent, >= 0.
 
     Returns:
@@ -81,7 +82,7 @@ def advantage_weighted_tail_miss(
         ValueError: If an argument is out of range or not a number, rare_mass exceeds success_rate, or group_size is not
             whole where it must be.
 
-    Cost and accuracy: as `focal_tail_miss`.
+    Cost and accuracy: as `focal_tail_miss` with gamma + 1.
 
     Source: this project (proof `advantage_weighted_tail_miss`).
     """
@@ -140,12 +141,18 @@ def focal_tail_miss_peak(success_rate: ArrayLike, rare_mass: ArrayLike, *, integ
         log_a_over_c = -_shares(mu, tau)[2]
         if integer:
             # a few eps below the quotient, so that rounding does not lift an exact tie to the larger maximum
-            peak = 1.0 + np.ceil(np.log1p((mu - tau) / tau) / log_a_over_c * (1.0 - 1e-15))
+            peak = 1.0 + np.ceil(_log_one_plus_ratio(mu - tau, tau) / log_a_over_c * (1.0 - 1e-15))
         else:
             # ln a - ln c over ln(ln c / ln a), with ln c = ln a - ln(a / c)
-            peak = 1.0 + np.log1p(log_a_over_c / -np.log1p(-tau)) / log_a_over_c
+            peak = 1.0 + _log_one_plus_ratio(log_a_over_c, -np.log1p(-tau)) / log_a_over_c
     peak = np.where(tau == 0.0, np.inf, peak)
     return np.where((tau < mu) & (mu < 1.0), peak, np.nan)[()]
+
+
+def _log_one_plus_ratio(x: FloatArray, y: FloatArray) -> FloatArray:
+    """ln(1 + x / y), also where x / y is no double."""
+    ratio = x / y
+    return np.where(np.isinf(ratio), np.log(x) - np.log(y), np.log1p(ratio))
 
 
 def _shares(mu: FloatArray, tau: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
@@ -213,7 +220,7 @@ def _wrong_count_law(u: float, w: float, draws: float, gamma: float) -> tuple[Fl
     """
     reach = 9.0 * np.sqrt(draws * u * w) + 60.0 + gamma
     low, high = max(0.0, np.floor(draws * u - reach)), min(draws, np.ceil(draws * u + reach))
-    way_out = "pass a smaller group_size or gamma, or a whole gamma of at most 60"
+    way_out = f"pass a smaller group_size or gamma, or a whole gamma of at most {_LARGEST_STIRLING_ORDER - 1}"
     check.limited("the terms of the sum over wrong rollouts", np.asarray(high - low), _MOST_TERMS, way_out)
     x, p = _urn.count_law(u, w, 0.0, draws, low, high)
     return draws - x, p

@@ -101,15 +101,17 @@ def step_weight(success_rate: Any, threshold: Any, *, below: Any = 1.0, above: A
         above: Weight of success rates > threshold, >= 0.
 
     Returns:
-        The weight, broadcast over all arguments; a tensor of the input's dtype and device for a tensor.
+        The weight, broadcast over all arguments; a tensor of the input's dtype and device for a tensor, also if only
+        the threshold is one.
 
     Raises:
         ValueError: If a number or an array is out of range or not a number.
 
     Source: this project.
     """
-    if _is_symbolic_or_tensor(success_rate):
-        return 0 * success_rate + above + (below - above) * (success_rate <= threshold)
+    if _is_symbolic_or_tensor(success_rate) or _is_symbolic_or_tensor(threshold):
+        zero = 0 * success_rate + 0 * threshold  # of the tensor's dtype: a number times truth values would be float32
+        return (zero + below).where(success_rate <= threshold, zero + above)
     rate, step = check.probability("success_rate", success_rate), check.probability("threshold", threshold)
     low = check.non_negative("below", below, "below = 1 leaves these prompts as they are")
     high = check.non_negative("above", above, "above = 0 leaves these prompts out")
@@ -132,7 +134,7 @@ def inverse_weight(success_rate: Any) -> Any:
     Raises:
         ValueError: If a number or an array is out of range or not a number.
 
-    Source: this project, for the gradient of log mu as in maximum-likelihood RL.
+    Source: this project; the objective log mu and its series in pass@k: [tajwar2026maxrl].
     """
     if _is_symbolic_or_tensor(success_rate):
         return 1 / success_rate
@@ -157,8 +159,8 @@ def pass_at_k_weight(success_rate: Any, k: int, *, group_size: int | None = None
         group_size: N, a whole number > k, or None for the plug-in weight.
 
     Returns:
-        The weight, in the shape of success_rate: in [0, k], or in [0, k N/(N-1) (N-1)/(N-k)] with `group_size`.
-        Back ends and checks as for `focal_weight`.
+        The weight, in the shape of success_rate: in [0, k], or in [0, k N/(N-k)] with `group_size`. Back ends and
+        checks as for `focal_weight`.
 
     Raises:
         ValueError: If k or group_size is out of range, or a number or an array is out of range or not a number.

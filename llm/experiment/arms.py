@@ -6,7 +6,6 @@ per generation is on-policy, so clipping cannot bind there; the DAPO and CISPO a
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from difflib import get_close_matches
 from types import MappingProxyType
 from typing import Any
 
@@ -14,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fgrpo.theory import matched_learning_rate
-from fgrpo.theory._validation import FloatArray, shown
+from fgrpo.theory._validation import FloatArray, one_of
 from fgrpo.theory.weights import WEIGHTS
 
 MATCHED_FACTOR = float(matched_learning_rate(1.0))
@@ -120,12 +119,6 @@ def select_arms(names: str) -> list[Arm]:
         ValueError: If a name is unknown; with the nearest one.
     """
     chosen: Sequence[str] = {"core": CORE, "all": tuple(ARMS)}.get(names) or [one.strip() for one in names.split(",")]
-    for name in chosen:
-        if name not in ARMS:
-            nearest = get_close_matches(name, ARMS, n=1, cutoff=0.0)[0]
-            raise ValueError(
-                f"--arms must be core, all or names of arms, got {shown(name)}: did you mean {nearest}? The arms: "
-                f"{', '.join(ARMS)}"
-            )
-    wanted = {*chosen, "grpo_n8", *(ARMS[name].baseline for name in chosen)}
+    baselines = [ARMS[one_of("--arms, if neither core nor all,", name, ARMS)].baseline for name in chosen]
+    wanted = {*chosen, "grpo_n8", *baselines}
     return [arm for name, arm in ARMS.items() if name in wanted]

@@ -1,6 +1,5 @@
 """Pass@k tables, the choice of checkpoints and the comparison of two models, from per-prompt counts alone."""
 
-import difflib
 import json
 import re
 from collections.abc import Sequence
@@ -221,10 +220,9 @@ def select_best(counts: Sequence[Counts], baseline: str) -> list[Selected]:
     runs = list(dict.fromkeys(one.run for one in counts))
     named = [run for run in runs if baseline in (run, Path(run).name)]
     if len(named) != 1:
-        nearest = difflib.get_close_matches(baseline, runs, n=1, cutoff=0.0)[0]
         raise ValueError(
             f"the baseline must be one of the runs {', '.join(runs)}, got {check.shown(baseline)}: "
-            f"did you mean {nearest!r}?"
+            f"{check.closest(baseline, runs)}"
         )
     best = _best(named[0], counts, np.inf)
     limit = np.inf if best.compute is None else best.compute

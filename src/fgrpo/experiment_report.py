@@ -50,7 +50,7 @@ def write_report(runs: pd.DataFrame, protocol: Protocol, folder: Path) -> list[P
     from io import BytesIO
 
     from fgrpo.figures.save import save_figure
-    from fgrpo.figures.tiny_world import tiny_world_alt_text, tiny_world_data, tiny_world_figure
+    from fgrpo.figures.tiny_world import figure_tiny_world, tiny_world_alt_text, tiny_world_data
     from fgrpo.llm.experiment.numbers import experiment_numbers
 
     numbers = experiment_numbers(runs, protocol)
@@ -61,7 +61,7 @@ def write_report(runs: pd.DataFrame, protocol: Protocol, folder: Path) -> list[P
     runs.to_parquet(table, index=False)
     write_atomically(folder / TABLE, table.getvalue())
     write_atomically(folder / NUMBERS, numbers_json(numbers, protocol).encode())
-    figures = save_figure(tiny_world_figure(data), folder, FIGURE, data=data, description=tiny_world_alt_text(data))
+    figures = save_figure(figure_tiny_world(data), folder, FIGURE, data=data, description=tiny_world_alt_text(data))
     write_atomically(folder / REPORT, report_text(numbers, protocol).encode())
     return [folder / REPORT, folder / NUMBERS, folder / TABLE, *figures]
 

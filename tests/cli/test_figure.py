@@ -9,9 +9,12 @@ from PIL import Image
 
 from fgrpo.cli import main
 from fgrpo.drawing import Material, draw_figures
+from fgrpo.figure_name import FigureName
 from reference.simulated_results import made_up_runs, store_results
 
-FROM_THEORY = {"figure_1", "figure_2", "figure_3", "figure_5", "regime"}
+NAMES = [name for name in FigureName if name != FigureName.ALL]
+FILES = {name if name == FigureName.REGIME else f"figure_{name}" for name in NAMES}
+FROM_THEORY = FILES - {"figure_4"}
 
 
 def fails(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
@@ -96,7 +99,7 @@ def test_all_with_results_draws_all(
     capsys: pytest.CaptureFixture[str], sweep: Path, saved: dict[str, pd.DataFrame]
 ) -> None:
     assert main(["figure", "all", "--out", str(sweep), "--group-size", "16"]) == 0
-    assert saved.keys() == {*FROM_THEORY, "figure_4"}
+    assert saved.keys() == FILES
     assert capsys.readouterr().err == ""
     regime = saved["regime"]
     assert set(regime["panel"]) == {"regimes", "risk", "sweep"}
@@ -141,7 +144,7 @@ def test_regime_of_one_other_reading(tmp_path: Path, saved: dict[str, pd.DataFra
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["7"], "'7' is not one of '1', '2', '3', '4', '5', 'regime', 'all'"),
+        (["77"], f"'77' is not one of {', '.join(map(repr, map(str, FigureName)))}"),
         (["2", "--level", ".4"], "--level must come with regime or all, got it with figure 2: leave it out"),
         (["4", "--counts", "x.csv"], "--counts must come with regime or all, got it with figure 4: leave it out"),
         (["5", "--results", "x"], "--results must come with regime or all or 4, got it with figure 5: leave it out"),
@@ -161,9 +164,9 @@ def test_bad_input_is_one_line(
 
 def test_names_offered_are_those_that_can_be_drawn(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     assert main(["figure", "--help"]) == 0
-    assert "<1|2|3|4|5|regime|all>" in capsys.readouterr().out
-    with pytest.raises(ValueError, match=r"the figure must be one of 1, 2, 3, 4, 5, regime, all, got 7: numbers are"):
-        draw_figures("7", tmp_path, Material())
+    assert f"<{'|'.join(FigureName)}>" in capsys.readouterr().out
+    with pytest.raises(ValueError, match=f"the figure must be one of {', '.join(FigureName)}, got 77: numbers are"):
+        draw_figures("77", tmp_path, Material())
 
 
 def test_a_prompt_of_ones_own(

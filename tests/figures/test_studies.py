@@ -179,6 +179,7 @@ def test_zone_is_drawn_per_setting_and_step() -> None:
     assert [ax.get_title() for ax in figure_zone(zone((0.1, 0.2, 0.3))).axes][2:] == ["learning rate 0.3", ""]
     alone = zone((0.1,)).drop(columns="learning_rate")
     assert [ax.get_title() for ax in figure_zone(alone).axes] == ["all runs"]
+    assert [ax.get_title() for ax in figure_zone(zone((0.1 + 0.2,))).axes] == ["learning rate 0.3"]
 
 
 def test_too_many_settings_are_refused() -> None:

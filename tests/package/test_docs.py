@@ -92,6 +92,15 @@ def test_files_that_contributing_names_are_there() -> None:
     assert {name for name in named if not (ROOT / name).exists()} == set()
 
 
+def test_every_make_target_is_in_the_help_and_in_contributing() -> None:
+    makefile, contributing = ((ROOT / name).read_text(encoding="utf-8") for name in ("Makefile", "CONTRIBUTING.md"))
+    parts_of_test = {"lint", "types", "unit"}
+    targets = set(re.search(r"^\.PHONY: (.*)$", makefile, re.MULTILINE)[1].split()) - {"help", *parts_of_test}
+    [said] = re.findall(r"^\t@echo \"CONTRIBUTING.md has the others: (.*)\"$", makefile, re.MULTILINE)
+    assert targets == {"reproduce", "test", *said.split(", ")}
+    assert targets == set(re.findall(r"^\| `make (\w+)` \|", contributing, re.MULTILINE))
+
+
 def test_the_picture_says_what_it_shows() -> None:
     [(alternative_text, path)] = re.findall(r"!\[(.+)\]\((.+)\)", README)
     with Image.open(ROOT / path) as image:

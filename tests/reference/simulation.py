@@ -23,6 +23,19 @@ RULES = {
 }
 
 
+def literal_optimizer(parameter, update):
+    """The optimizer of torch.optim that ours has to follow, without decay: that of ours is decoupled."""
+    options = {"lr": update.learning_rate, "maximize": True, "foreach": False}
+    optimizers = {
+        "adam": lambda: torch.optim.Adam([parameter], betas=update.betas, eps=update.eps, **options),
+        "rmsprop": lambda: torch.optim.RMSprop([parameter], alpha=update.betas[1], eps=update.eps, **options),
+        "sgd": lambda: torch.optim.SGD([parameter], **options),
+        # the sign is Adam without memory
+        "signsgd": lambda: torch.optim.Adam([parameter], betas=(0.0, 0.0), eps=1e-30, **options),
+    }
+    return optimizers[update.optimizer]()
+
+
 def surrogate_gradient(logits, counts, rewards, weight, *, surrogate, scale_eps=None):
     """Gradient in the logits by automatic differentiation of the surrogate, summed over the single rollouts.
 

@@ -272,7 +272,7 @@ def test_values_outside_their_range_are_refused_in_one_line(name, value):
     ],
 )
 def test_an_unknown_choice_names_the_nearest_and_all_valid_ones(name, value, nearest):
-    with pytest.raises(ValueError, match=f"{name} must be one of .*'{nearest}'.*did you mean '{nearest}'"):
+    with pytest.raises(ValueError, match=f"{name} must be one of .*{nearest}.*did you mean '{nearest}'"):
         RunConfig.preset("figure_matching", group_size=8, **{name: value})
 
 
@@ -291,6 +291,22 @@ def test_from_dict_and_from_json_refuse_what_is_no_run(values, message):
     for read, given_ in ((RunConfig.from_dict, values), (RunConfig.from_json, json.dumps(values))):
         with pytest.raises(ValueError, match=message):
             read(given_)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        one.name
+        for kind in (RunConfig, PolicyConfig, UpdateConfig)
+        for one in dataclasses.fields(kind)
+        if isinstance(one.default, int | float) or one.name == "group_size"
+    ],
+)
+def test_every_numeric_field_is_checked(name):
+    changes = {"group_size": 8, name: "x"}
+    with pytest.raises(ValueError, match=f"{name} must be .*, got 'x'") as refused:
+        RunConfig.preset("figure_matching", **changes)
+    assert "\n" not in str(refused.value)
 
 
 def test_from_json_refuses_what_is_no_json():

@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 import torch
 
-from fgrpo.simulate import PolicyClass, PolicyConfig, RunConfig, engine_reference
+from fgrpo.simulate import PolicyClass, PolicyConfig, RunConfig, engine_reference, updates
 from fgrpo.simulate.config import PRESETS
 from fgrpo.simulate.engine_reference import simulate
 from fgrpo.simulate.metrics import GROUP_MEASURES
@@ -22,31 +22,33 @@ METRICS = [
 ]
 
 
+# fields of a run that one weight or one success estimate has for itself
+OF_A_RULE = ("weight_", "prior_", "ema_")
+
+
 def small(preset="figure_matching", **changes):
     return RunConfig.preset(preset, **{"group_size": 8, "steps": 40, **SMALL, **changes})
 
 
 def literal_weight(config, estimate):
-    if config.weight == "constant":
-        return config.weight_scale
-    if config.weight == "hard_upweight":
-        return 1 + config.weight_alpha * (1 - estimate)
-    if config.weight == "step":
-        return 1.0 if estimate <= config.weight_threshold else config.weight_low
-    return (1 - estimate) ** config.gamma
+    weights = {
+        "focal": (1 - estimate) ** config.gamma,
+        "constant": config.weight_scale,
+        "hard_upweight": 1 + config.weight_alpha * (1 - estimate),
+        "step": 1.0 if estimate <= config.weight_threshold else config.weight_low,
+    }
+    return weights[config.weight]
 
 
-def literal_optimizer(config, parameter):
-    update = config.update
-    eta, options = update.learning_rate, {"maximize": True, "foreach": False}
-    if update.optimizer == "sgd":
-        return torch.optim.SGD([parameter], lr=eta, **options)
-    if update.optimizer == "rmsprop":
-        return torch.optim.RMSprop([parameter], lr=eta, alpha=update.betas[1], eps=update.eps, **options)
-    memory = (update.betas, update.eps) if update.optimizer == "adam" else ((0.0, 0.0), 1e-30)
-    return torch.optim.AdamW(
-        [parameter], lr=eta, betas=memory[0], eps=memory[1], weight_decay=update.weight_decay, **options
-    )
+def test_the_compared_runs_use_every_rule():
+    used = [
+        small(rule if rule in PRESETS else "figure_matching", **simulation.RULES[rule]) for rule in simulation.RULES
+    ]
+    assert {run.weight for run in used} == set(updates.WEIGHTS)
+    assert {run.success_estimate for run in used} == set(updates.SUCCESS_ESTIMATES)
+    assert {run.update.surrogate for run in used} == set(updates.SURROGATES)
+    assert {run.update.optimizer for run in used} == set(updates.OPTIMIZERS)
+    assert {run.update.advantage_scale for run in used} == set(updates.ADVANTAGE_SCALES)
 
 
 @pytest.mark.parametrize("rule", simulation.RULES)
@@ -58,7 +60,7 @@ def test_follows_the_literal_method_step_by_step(rule):
     rng = np.random.Generator(np.random.PCG64(config.stream_key))
     start = initial_logits(config.policy)
     parameter = torch.tensor(start, requires_grad=True)
-    optimizer, average = literal_optimizer(config, parameter), None
+    optimizer, average = simulation.literal_optimizer(parameter, update), None
     trajectory = simulate(config)
     rewards = [update.reward_correct] * correct + [update.reward_wrong] * 8
     for step in (1, 2, 3, 4):
@@ -78,6 +80,8 @@ def test_follows_the_literal_method_step_by_step(rule):
             parameter.grad.zero_()  # not rounding noise, which steps along the sign would magnify
         if update.optimizer == "signsgd":
             parameter.grad[torch.tensor(counts) == 0] = 0.0
+        with torch.no_grad():
+            parameter *= 1 - update.learning_rate * update.weight_decay
         optimizer.step()
         new_logits = parameter.detach().numpy()
         expected = simulation.policy_metrics(new_logits.tolist(), start.tolist(), correct)
@@ -173,8 +177,8 @@ def test_the_frame_is_tidy():
     flat |= {"success_estimate": "empirical", **SMALL, "anchor_logit": 5.0, "correct_logit": 3.0, "wrong_logit": 0.0}
     flat |= {"surrogate": "linear", "optimizer": "adam", "learning_rate": 1e-3, "beta1": 0.8, "beta2": 0.99}
     flat |= {"eps": 1e-8, "weight_decay": 0.01, "advantage_scale": "none", "reward_correct": 1.0, "reward_wrong": -1.0}
-    flat |= {"scale_eps": 1e-4, "weight_scale": 1.0, "weight_alpha": 1.0, "weight_threshold": 0.5, "weight_low": 0.0}
-    flat |= {"prior_correct": 1.0, "prior_wrong": 1.0, "ema_rate": 0.2, "classes": "", "leaf_class": 1}
+    flat |= {"scale_eps": 1e-4, "classes": "", "leaf_class": 1}
+    flat |= {one.name: one.default for one in dataclasses.fields(RunConfig) if one.name.startswith(OF_A_RULE)}
     flat |= {"engine": "reference", "device": "cpu", "start": "policy"}
     for name, value in flat.items():
         assert frame[name].tolist() == [value] * 5, name

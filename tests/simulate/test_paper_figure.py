@@ -8,8 +8,6 @@ import pytest
 
 from fgrpo.simulate import paper_sweep, run_sweep
 
-pytestmark = pytest.mark.slow
-
 
 @pytest.fixture(scope="module")
 def final(tmp_path_factory):

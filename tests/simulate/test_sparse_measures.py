@@ -8,7 +8,7 @@ from fgrpo.simulate.metrics import GROUP_MEASURES, group_metrics, policy_metrics
 from fgrpo.simulate.policy import initial_logits, softmax
 from fgrpo.simulate.sparse import engine, group_measures, groups, philox, rows, simulate_sparse, steps
 from fgrpo.simulate.sparse.measures import MEASURES
-from fgrpo.simulate.updates import Group
+from fgrpo.simulate.updates import WeightedGroup
 from fgrpo.theory import tail_miss_probability
 from reference.sparse_runs import dense_logits, fields, in_use, small
 
@@ -76,7 +76,7 @@ def test_group_measures_equal_the_dense_formulas(preset, policy, group_size, lea
         # leaves to the front, where a slice can name them
         order = np.argsort(~leaf, kind="stable")
         assert start.correct[origin_of[row[order]]][: policy.correct].all()
-        group = Group(times[row[order]], policy.correct, group_size, (0, 0), (0, 0))
+        group = WeightedGroup(times[row[order]], policy.correct, group_size, (0, 0), (0, 0))
         moved, leaves = (after - before)[order], slice(0, int(leaf.sum()))
         assert leaves.stop == policy.leaves.stop - policy.leaves.start
         expected = group_metrics(group, 0 < rate < 1, leaves, probabilities[order], moved)

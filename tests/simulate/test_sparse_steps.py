@@ -13,7 +13,7 @@ from fgrpo.simulate.metrics import group_metrics, policy_metrics
 from fgrpo.simulate.policy import initial_logits, softmax
 from fgrpo.simulate.sparse import engine, groups, naps, payoffs, philox, rows, steps
 from fgrpo.simulate.sparse.measures import MEASURES
-from fgrpo.simulate.updates import Group
+from fgrpo.simulate.updates import WeightedGroup
 from reference import simulation
 from reference.sparse_runs import dense_counts, dense_logits, fields, in_use, keep_awake, single_actions, small
 
@@ -167,7 +167,7 @@ def test_rows_asleep_change_a_run_by_less_than_the_stated_bound():
         logits = logits + literal_step("adam", gradient, memory, step, config.update)
         if recorded:
             active, leaves = 0 < draws.successes < group_size, slice(1, 500)
-            group = Group(counts, 500, group_size, (0, 0), (0, 0))
+            group = WeightedGroup(counts, 500, group_size, (0, 0), (0, 0))
             expected = policy_metrics(logits, initial, 500)
             expected |= group_metrics(group, active, leaves, softmax(before), logits - before)
             for name, value in expected.items():

@@ -25,7 +25,7 @@ from fgrpo.simulate import (
 from fgrpo.simulate.config import PRESETS
 from fgrpo.simulate.policy import initial_logits, softmax
 from fgrpo.simulate.torch_draws import Sampler, ordered_uniforms, random_words, step_keys
-from fgrpo.simulate.torch_engine import batches, simulate_batch, simulate_torch, tail_miss_probability
+from fgrpo.simulate.torch_engine import simulate_batch, simulate_torch, tail_miss_probability, torch_batches
 from fgrpo.simulate.trajectory import MEASURES
 from reference.simulation import RULES, goodness_of_fit
 
@@ -176,7 +176,7 @@ def test_a_run_is_bit_identical_alone_and_in_a_batch(rule):
         for size in (2, 7, 300)
         for gamma, seed in ((0.0, 0), (0.7, 1), (1.3, 2))
     ]
-    assert len(batches(configs, "cpu")) == 1
+    assert len(torch_batches(configs, "cpu")) == 1
     together = simulate_batch(configs)
     for trajectory in together:
         assert_same(simulate_batch([trajectory.config])[0], trajectory)
@@ -206,22 +206,22 @@ def test_a_longer_run_repeats_the_first_steps_of_a_shorter_one():
 
 def test_batches_hold_runs_that_differ_in_group_size_gamma_and_seed_only():
     configs = [run(group_size=n, seed=seed, steps=steps) for n in (300, 2) for seed in (0, 1) for steps in (3, 4)]
-    parts = batches(configs, "cpu")
+    parts = torch_batches(configs, "cpu")
     assert [[(one.steps, one.group_size) for one in part] for part in parts] == [
         [(3, 2), (3, 2), (3, 300), (3, 300)],
         [(4, 2), (4, 2), (4, 300), (4, 300)],
     ]
-    assert {len(part) for part in batches([run(actions=128_000, seed=s) for s in range(3)], "cpu")} == {1}
-    assert {len(part) for part in batches([run(group_size=2**17, seed=s) for s in range(3)], "cpu")} == {1}
+    assert {len(part) for part in torch_batches([run(actions=128_000, seed=s) for s in range(3)], "cpu")} == {1}
+    assert {len(part) for part in torch_batches([run(group_size=2**17, seed=s) for s in range(3)], "cpu")} == {1}
     many = simulate_many(configs, engine="torch")
     assert [one.config for one in many] == configs
 
 
 def test_a_run_that_does_not_fit_on_the_gpu_is_refused_in_one_line(monkeypatch):
     monkeypatch.setattr(torch.cuda, "mem_get_info", lambda device: (10**6, 10**9))
-    assert [len(part) for part in batches([run(seed=seed) for seed in range(40)], "cuda")] == [36, 4]
+    assert [len(part) for part in torch_batches([run(seed=seed) for seed in range(40)], "cuda")] == [36, 4]
     with pytest.raises(ValueError, match=r"memory of the GPU, got one that needs .* of 0\.001 GB: ") as refused:
-        batches([run(actions=128_000)], "cuda")
+        torch_batches([run(actions=128_000)], "cuda")
     assert "\n" not in str(refused.value)
 
 
@@ -292,7 +292,7 @@ def test_rules_that_replace_those_of_the_registries_are_few():
 @pytest.mark.parametrize("workers", [1, 2])
 def test_a_run_is_bit_identical_alone_and_among_others_in_one_or_two_processes(workers):
     configs = [run(group_size=n, seed=s, actions=40_000, steps=4) for n in (3, 700, 2, 40) for s in (0, 1)]
-    assert {len(part) for part in batches(configs, "cpu")} == {3, 2}
+    assert {len(part) for part in torch_batches(configs, "cpu")} == {3, 2}
     many = simulate_many(configs, engine="torch", device="cpu", workers=workers)
     assert [(one.engine, one.device) for one in many] == [("torch", "cpu")] * len(configs)
     for one, config in zip(many, configs, strict=True):

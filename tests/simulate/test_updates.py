@@ -19,7 +19,7 @@ from fgrpo.simulate.updates import (
 )
 from fgrpo.theory import weights as theory
 from fgrpo.theory.updates import logit_update
-from reference.simulation import surrogate_gradient
+from reference.simulation import literal_optimizer, surrogate_gradient
 
 ACTIONS, CORRECT = 7, 3
 
@@ -113,18 +113,6 @@ def test_homogeneous_groups_have_exactly_no_gradient_but_under_equation_7(counts
     assert np.abs(raw).min() > 1e-4
 
 
-def theirs(name, parameter, update):
-    """The optimizer of torch.optim, without decay: that of ours is decoupled and applied by hand."""
-    eta, options = update.learning_rate, {"maximize": True, "foreach": False}
-    if name == "sgd":
-        return torch.optim.SGD([parameter], lr=eta, **options)
-    if name == "rmsprop":
-        return torch.optim.RMSprop([parameter], lr=eta, alpha=update.betas[1], eps=update.eps, **options)
-    # the sign is Adam without memory
-    betas, eps = (update.betas, update.eps) if name == "adam" else ((0.0, 0.0), 1e-30)
-    return torch.optim.Adam([parameter], lr=eta, betas=betas, eps=eps, **options)
-
-
 @pytest.mark.parametrize("name", OPTIMIZERS)
 @pytest.mark.parametrize("weight_decay", [0.0, 0.3])
 @pytest.mark.parametrize("betas", [(0.9, 0.999), (0.0, 0.5), (0.5, 0.0)])
@@ -133,7 +121,7 @@ def test_optimizers_are_those_of_torch_with_decoupled_decay(name, weight_decay, 
     rng = np.random.default_rng(5)
     logits = rng.normal(size=40)
     parameter = torch.tensor(logits.copy(), requires_grad=True)
-    expected, ours = theirs(name, parameter, update), OPTIMIZERS[name](update, lambda: np.zeros(40))
+    expected, ours = literal_optimizer(parameter, update), OPTIMIZERS[name](update, lambda: np.zeros(40))
     for step in range(50):
         gradient = rng.normal(size=40) * 10.0 ** rng.integers(-6, 2, size=40) * (rng.random(40) < 0.5)
         if step % 7 == 0:

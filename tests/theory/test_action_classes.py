@@ -103,6 +103,9 @@ YES_NO = np.array([True, False])
         (lambda: ActionClasses.from_policy([0.5, 0.4], YES_NO), "sum of policy"),
         (lambda: ActionClasses.appendix_j(correct=0), "correct must be at least 1 and below actions, got 0 of 128000"),
         (lambda: ActionClasses.appendix_j(actions=3, correct=3), "got 3 of 3"),
+        (lambda: ActionClasses.appendix_j(correct="a"), "correct must be a real number"),
+        (lambda: ActionClasses.appendix_j(actions=[3, 4]), "actions must be one number"),
+        (lambda: ActionClasses.appendix_j(correct=2.5), "correct must be a whole number of at least 0, got 2.5"),
     ],
 )
 def test_bad_input_is_refused_in_one_line(call, message):

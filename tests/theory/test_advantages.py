@@ -112,6 +112,7 @@ def test_matched_learning_rate_is_smaller_for_larger_gamma(gamma, alpha, beta):
         (lambda: advantage_magnitude(0.5, correct=True, gamma=-1), "gamma must be finite and at least 0, got -1"),
         (lambda: advantage_magnitude(0.5, correct=True, ddof=1), "ddof = 1 needs group_size, got None"),
         (lambda: advantage_magnitude(0.5, correct=True, ddof=2), "ddof must be 0 or 1, got 2"),
+        (lambda: advantage_magnitude(0.5, correct=True, ddof=True, group_size=8), "ddof must be 0 or 1, got True"),
         (lambda: advantage_magnitude(0.5, correct=True, ddof=1, group_size=1), "whole number of at least 2, got 1"),
         (lambda: advantage_magnitude(0.5, correct=True, epsilon=-1e-6), "epsilon must be finite and at least 0"),
         (lambda: strongest_success_rate(np.nan), "gamma must be finite and at least 0, got nan"),

@@ -56,10 +56,24 @@ def test_unbiased_pass_at_k_weight_is_the_binomial_quotient(n, k, x):
 @pytest.mark.parametrize("name", CALLS)
 def test_tensors_keep_dtype_and_agree_with_arrays(name):
     m = np.arange(1, 8) / 8
-    for dtype, tolerance in ((torch.float32, 1e-6), (torch.float64, 1e-14)):
+    for dtype, tolerance in ((torch.float32, 1e-6), (torch.float64, 1e-15)):
         weight = CALLS[name](torch.tensor(m, dtype=dtype))
         assert weight.dtype == dtype
         np.testing.assert_allclose(weight.numpy(), CALLS[name](m), rtol=tolerance, atol=tolerance)
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16])
+def test_a_step_of_tensors_is_exact_and_keeps_the_dtype(dtype):
+    m, low, high = [0.25, 0.5, 0.75], 1.1, 0.3
+    expected = torch.tensor([low, low, high], dtype=dtype)
+    rates, threshold = torch.tensor(m, dtype=dtype), torch.tensor([0.5] * 3, dtype=dtype)
+    for weight in (
+        step_weight(rates, 0.5, below=low, above=high),
+        step_weight(rates, threshold, below=low, above=high),
+        step_weight(0.5, 1 - rates, below=low, above=high),
+    ):
+        assert weight.dtype == dtype
+        assert torch.equal(weight, expected)
 
 
 @pytest.mark.parametrize("name", [name for name in CALLS if name != "step"])

@@ -57,6 +57,9 @@ def test_exact_change_for_extreme_steps():
     subset = np.array([True, False])
     assert exact_mass_change([0.25, 0.75], [1e5, 0], subset) == pytest.approx(0.75)
     assert exact_mass_change([0.25, 0.75], [-1e5, 0], subset) == pytest.approx(-0.25)
+    assert exact_mass_change([0.25, 0.75], [1e150, -1e150], subset) == 0.75
+    assert first_order_mass_change([0.25, 0.75], [1e150, -1e150], subset) == pytest.approx(3.75e149)
+    assert finite_step_bound([1e150, -1e150]) == pytest.approx(5e299)
     assert exact_mass_change([1e-300, 1.0], [2000.0, 0], subset) == pytest.approx(1)
     assert exact_mass_change([1e-300, 1.0], [300 * np.log(10), 0], subset) == pytest.approx(0.5, rel=1e-10)
     assert exact_mass_change([0.0, 1.0], [1e5, 0], subset) == 0
@@ -85,6 +88,8 @@ def test_shapes():
     [
         (lambda: exact_mass_change([0.5, 0.5], [1.0], [True, False]), "same actions on their last axis"),
         (lambda: exact_mass_change([0.5, 0.5], [1.0, np.inf], [True, False]), "logit_step must be finite"),
+        (lambda: exact_mass_change([0.5, 0.5], [1.7e308, 0.0], [True, False]), "size of logit_step must be at most 1e"),
+        (lambda: finite_step_bound([0.0, -1.7e308]), "size of logit_step must be at most 1e"),
         (lambda: first_order_mass_change([0.5, 0.5], [1.0, 0.0], [1, 0]), "subset must be a boolean"),
         (lambda: finite_step_bound(3.0), "at least one action"),
         (lambda: finite_step_bound([]), "at least one action"),

@@ -43,7 +43,7 @@ def test_values_by_hand(samples: int, correct: int, k: int, expected: float) -> 
 
 def test_counts_go_up_to_where_doubles_stop_telling_them_apart() -> None:
     assert pass_at_k(2.0**53, 1, 1) == 2.0**-53
-    with pytest.raises(ValueError, match="samples must be a whole number"):
+    with pytest.raises(ValueError, match=r"samples must be at most 2\^53, got 9007199254740994: "):
         pass_at_k(2.0**53 + 2, 1, 1)
 
 
@@ -118,6 +118,29 @@ def test_variance_at_the_paper_s_size(success_rate: float, samples: int, k: int)
             for j in range(max(1, 2 * k - samples), k + 1)
         )
         assert abs(pass_at_k_variance(success_rate, samples, k) / exact - 1) < 1e-13
+
+
+@pytest.mark.parametrize(("samples", "k"), [(20_000, 5000), (20_000, 16), (9000, 8000)])
+def test_variance_of_many_samples_for_many_success_rates(samples: int, k: int) -> None:
+    rates = np.minimum(np.geomspace(1e-2, 125, 100) / k, 0.9)  # more than one block
+    got = pass_at_k_variance(rates, samples, k)
+    for place in (0, 60, 99):
+        with mpmath.workdps(40):
+            q, low = 1 - mpmath.mpf(rates[place]), max(0, 2 * k - samples)
+            share = mpmath.mpf(comb(k, low) * comb(samples - k, k - low)) / comb(samples, k)
+            exact = mpmath.mpf(0)
+            for j in range(low, k + 1):
+                exact += share * q ** (2 * k - j) * (1 - q**j)
+                share *= mpmath.mpf((k - j) ** 2) / ((j + 1) * (samples - 2 * k + j + 1))
+            assert abs(got[place] / exact - 1) < 1e-13
+
+
+def test_variance_of_several_samples_and_tries_at_once() -> None:
+    n, k, mu = np.array([[5], [9], [9]]), np.array([1, 2, 2, 5]), np.array([0.0, 0.25, 0.5, 1.0])
+    together = pass_at_k_variance(mu, n, k)
+    assert together.tolist() == [[pass_at_k_variance(m, a[0], b) for m, b in zip(mu, k, strict=True)] for a in n]
+    assert not np.signbit(together).any()
+    assert pass_at_k_variance(np.ones((0, 2)), 8, 2).shape == (0, 2)
 
 
 def test_variance_in_closed_form_at_the_ends() -> None:
@@ -249,7 +272,7 @@ def test_intervals_hold_the_estimate_and_grow_with_the_level(counts: list[int], 
         ((8, 2, 1.5), "k must be a whole number of at least 1, got 1.5: "),
         ((np.nan, 0, 1), "samples must be a whole number of at least 1, got nan: "),
         ((np.inf, 0, 1), "samples must be a whole number of at least 1, got inf: "),
-        ((2**54, 0, 1), "samples must be a whole number of at least 1, got 1.8014398509481984e+16: "),
+        ((2**54, 0, 1), "samples must be at most 2^53, got 1.8014398509481984e+16: "),
         (("8", 0, 1), "samples must be a real number or an array of them, got '8': "),
         (([8, 8], [1, 2, 3], 1), "shapes must broadcast, got (2,) for samples, (3,) for correct, () for k: "),
     ],
@@ -271,6 +294,8 @@ def test_invalid_settings() -> None:
         pass_at_k_variance(1.5, 8, 2)
     with pytest.raises(ValueError, match=r"^k must be at most samples, got 9 > 8: "):
         pass_at_k_variance(0.5, 8, 9)
+    with pytest.raises(ValueError, match=r"^samples must be at most 1e\+06 here, got 1000001: "):
+        pass_at_k_variance(0.5, 10**6 + 1, 2)
     with pytest.raises(ValueError, match=r"^method must be one of within_problems, .*, got 'wilson': "):
         pass_at_k_interval(8, [3, 4], 1, method="wilson")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match=r"^level must be strictly between 0 and 1, got 1: "):

@@ -2,7 +2,7 @@
 
 import inspect
 from itertools import combinations
-from typing import Any
+from typing import Any, get_type_hints
 
 import numpy as np
 import pytest
@@ -42,6 +42,12 @@ def call(name: str, **changes: Any) -> Any:
     return getattr(theory, name)(**{**CALLS[name], **changes})
 
 
+def returned(name: str) -> Any:
+    """What a call returns: its annotation."""
+    value = getattr(theory, name)
+    return value if isinstance(value, type) else get_type_hints(value)["return"]
+
+
 def refusal(name: str, **changes: Any) -> str:
     with pytest.raises(ValueError, match=r" must ") as caught:
         call(name, **changes)
@@ -51,7 +57,8 @@ def refusal(name: str, **changes: Any) -> str:
 
 
 def test_every_public_callable_has_a_call() -> None:
-    assert set(CALLS) == {name for name in theory.__all__ if callable(getattr(theory, name))} == set(theory.__all__)
+    results = {value.__name__ for value in map(returned, CALLS) if isinstance(value, type)}
+    assert {"WEIGHTS", "SURROGATES"} | set(CALLS) | results - {"Any", "float", "ndarray"} == set(theory.__all__)
 
 
 @pytest.mark.parametrize("name", CALLS)

@@ -192,6 +192,15 @@ def test_focal_peak_ties_and_edges():
     assert focal_tail_miss_peak(near, 0.01, integer=False) == pytest.approx(1 - 1 / np.log1p(-0.01), rel=1e-6)
 
 
+@pytest.mark.parametrize(("mu", "tau"), [(0.5, 1e-309), (0.5, 1.5e-323), (1 - 2**-53, 1e-308), (1e-5, 1e-320)])
+def test_focal_peak_for_rare_masses_whose_reciprocal_is_no_double(mu, tau):
+    with mp.workdps(400):
+        a, c = mp.log(1 - mp.mpf(tau)), mp.log(1 - mp.mpf(mu))
+        real, whole = 1 + mp.log(c / a) / (a - c), 1 + mp.ceil(mp.log(mp.mpf(mu) / mp.mpf(tau)) / (a - c))
+    assert focal_tail_miss_peak(mu, tau, integer=False) == pytest.approx(float(real), rel=1e-14)
+    assert focal_tail_miss_peak(mu, tau) == float(whole)
+
+
 @pytest.mark.parametrize(
     ("call", "words"),
     [
