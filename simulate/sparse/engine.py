@@ -223,9 +223,9 @@ def _kernels(digest: str) -> tuple[Callable[..., Any], ...]:
         if recorded:
             if step <= rule.small_until:
                 wrong_gain = mass_of(rows, extent.first_wrong, extent.end) - wrong_mass
-            of_wrong = wrong_mass, wrong_gain
+            gained = wrong_mass, wrong_gain
             record_group(
-                out[OF_POLICY:], rows, extent, found, start, rule, step, total, group_size, active, centre, of_wrong
+                out[OF_POLICY:], rows, extent, found, start, rule, step, total, group_size, active, centre, gained
             )
         forget_draws(rows, found)
         if rule.through_softmax:
