@@ -225,7 +225,7 @@ def test_command_writes_report_numbers_figure_and_table(
     assert content["tail_miss"][0]["groups"] == 32
     assert len(pd.read_parquet(tmp_path / "runs.parquet")) == len(runs)
     for bad, message in (
-        (["--arms", "nothing"], "fgrpo: --arms, if neither core nor all, must be one of grpo_n2, "),
+        (["--arms", "nothing"], "fgrpo: --arms, if neither core nor all, must be one of grpo_n8, "),
         (["--seeds", "0"], "fgrpo: --seeds must be"),
     ):
         assert main(["experiment", "tiny-world", *bad]) == 2

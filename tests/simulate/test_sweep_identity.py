@@ -191,7 +191,7 @@ def test_a_scheduler_without_workers_is_said_once():
 def test_no_distributed_says_what_to_install(monkeypatch):
     monkeypatch.setattr("fgrpo.simulate.scheduler.find_spec", lambda name: None)
     with (
-        pytest.raises(ValueError, match=r"got no distributed: pip install 'fgrpo\[distributed\]'"),
+        pytest.raises(ValueError, match=r"got no distributed: pip install .*\[distributed\]'"),
         scheduler_executor(""),
     ):
         pass
