@@ -1,9 +1,10 @@
 """The sparse engine: the reference simulation in time and memory that follow the actions that were ever drawn.
 
-The same law as fgrpo.simulate.engine_reference, with random numbers of its own. Three things make it fast, and only the
-last one is an approximation, far below what could be observed:
+The same law as fgrpo.simulate.engine_reference, with random numbers of its own. Three things make it fast, and the last
+two are approximations, far below what could be observed:
 1. Actions that share a class and were never drawn share one row (fgrpo.simulate.sparse.rows).
-2. Groups are drawn by inversion of float64 block sums (fgrpo.simulate.sparse.groups).
+2. Groups are drawn by inversion of float64 block sums, at points from uniforms of 42 bits or more
+   (fgrpo.simulate.sparse.groups).
 3. Rows whose logits would move by less than 1e-10 in all future are not computed again until they are drawn
    (fgrpo.simulate.sparse.naps).
 Random numbers are a function of run, step and draw, and a run is one sequence of float64 operations: bit for bit the
@@ -17,7 +18,7 @@ import numpy as np
 
 from fgrpo.simulate.config import PolicyConfig, RunConfig
 from fgrpo.simulate.sparse._compile import compiled, compiled_once, source_digest
-from fgrpo.simulate.sparse.group_measures import centre_of, record_group, wrong_mass_and_gain
+from fgrpo.simulate.sparse.group_measures import centre_of, record_group, wrong_gain_of
 from fgrpo.simulate.sparse.groups import DRAWS_AT_ONCE, buffer_for, draw_rows, tell_members_apart
 from fgrpo.simulate.sparse.measures import MEASURES, OF_POLICY, Origin, Tally, origin_of, record
 from fgrpo.simulate.sparse.naps import put_to_sleep, wake_drawn
@@ -193,6 +194,8 @@ def _kernels(digest: str) -> tuple[Callable[..., Any], ...]:
         rows, extent, shift, total, tally = progress
         found, successes = draws.found, draws.successes
         weight, of_correct, of_wrong = payoff
+        # before rows wake and change places: sums of their blocks are out of date from then on until the sweep
+        wrong_mass, wrong_gain = mass_of(rows, extent.first_wrong, extent.end), 0.0
         # a group without a gradient must change nothing
         mean = 0.0
         if (successes > 0 and of_correct != 0.0) or (successes < group_size and of_wrong != 0.0):
@@ -215,13 +218,15 @@ def _kernels(digest: str) -> tuple[Callable[..., Any], ...]:
                 add_gradients_in_p(rows, extent.moving_wrong, extent.end, total, mean, rule)
                 mean = 0.0
             centre = centre_of(rows, extent, rule, step, total)
-            wrong_mass, wrong_gain = wrong_mass_and_gain(rows, extent, rule, step, centre)
+            if step > rule.small_until:
+                wrong_gain = wrong_gain_of(rows, extent, rule, step, centre)
         if rule.through_softmax:
             sweep_in_p(rows, extent.moving_wrong, extent.end, total, mean, rule, step, shift)
         else:
             sweep(rows, extent.moving_wrong, extent.end, rule, step, shift)
         if recorded:
             if step <= rule.small_until:
+                # the sweep has told it, to within some roundings
                 wrong_gain = mass_of(rows, extent.first_wrong, extent.end) - wrong_mass
             gained = wrong_mass, wrong_gain
             record_group(

@@ -20,7 +20,6 @@ from fgrpo.simulate.sparse.rows import (
     Start,
     at,
     blocks_for,
-    mass_of,
 )
 from fgrpo.simulate.sparse.steps import TINY, Rule, as_stored
 
@@ -112,16 +111,11 @@ def centre_of(rows: Rows, extent: Extent, rule: Rule, step: int, total: float) -
 
 
 @compiled
-def wrong_mass_and_gain(rows: Rows, extent: Extent, rule: Rule, step: int, centre: float) -> tuple[float, float]:
-    """Mass of the wrong rows, drawn or not, and what it gains as in `_masses_and_gains`; NaN where no step is large.
-
-    There, the sweep tells it: the difference of two sums, to within a rounding of them.
-    """
-    if step <= rule.small_until:
-        return mass_of(rows, extent.first_wrong, extent.end), np.nan
+def wrong_gain_of(rows: Rows, extent: Extent, rule: Rule, step: int, centre: float) -> float:
+    """What the wrong rows, drawn or not, gain as in `_masses_and_gains`: for steps that may be large."""
     wrong_rows = extent.first_wrong, extent.moving_wrong, extent.end
-    mass, gain, drawn_mass, drawn_gain = _masses_and_gains(rows, wrong_rows, rule, step, centre)
-    return mass + drawn_mass, gain + drawn_gain
+    _, gain, _, drawn_gain = _masses_and_gains(rows, wrong_rows, rule, step, centre)
+    return gain + drawn_gain
 
 
 @compiled

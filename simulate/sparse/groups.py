@@ -1,4 +1,4 @@
-"""One group: how often each row is drawn, exactly multinomial in float64, and which drawn actions are new."""
+"""One group: how often each row is drawn, multinomial in float64, and which drawn actions are new."""
 
 from typing import Any
 
@@ -168,7 +168,7 @@ def _make_points(spacings: FloatArray, draws: int, total: float) -> None:
             spacings[index] = (spacings[index] + start) * scale
     for index in range(EIGHT * length, draws + 1):
         spacings[index] *= scale
-    spacings[draws : draws + BOUNDS] = np.inf
+    spacings[draws : draws + BOUNDS + 1] = np.inf
 
 
 @compiled

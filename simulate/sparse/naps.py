@@ -27,7 +27,8 @@ from fgrpo.simulate.sparse.steps import Rule, pending
 
 # A row has all but stopped when it would not move by this much in all future without a gradient; it then makes that
 # move at once, and forgets its moment. Until it would have made it, its logit is off by less than this: of the 10^8
-# draws of a large run, not one is expected to fall otherwise. What is left for good is some hundredths of it.
+# draws of a large run, not one is expected to fall otherwise. What is left for good is, with the usual discounts,
+# some hundredths of it.
 LEAST_MOVE = 1e-10
 
 

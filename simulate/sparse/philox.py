@@ -58,7 +58,7 @@ def stream_words(stream_key: int) -> KeyArray:
 
 @compiled
 def fill_uniforms(out: FloatArray, count: int, step: int, key: KeyArray) -> None:
-    """Writes `count` uniforms on multiples of 2^-53 in [0, 1) into out[:count]; out has an even size >= count."""
+    """Writes `count` uniforms on multiples of 2^-53 in [0, 1) into out[:count]; out has room for whole pairs."""
     pairs, t = np.uint64((count + 1) // 2), np.uint64(step)
     for j in range(pairs):  # unsigned, like its bound
         first, second = two_words(np.uint64(j), t, ACTIONS, key)

@@ -147,9 +147,10 @@ def test_a_rule_without_a_kernel_is_not_supported():
 # --- sleeping, and steps that are small ---
 
 
-def test_rows_asleep_change_a_run_by_less_than_the_stated_bound():
-    """Against the literal method on all actions, with the engine's own draws."""
-    config = small(group_size=64, steps=1500, learning_rate=0.05, actions=6400, correct=500)
+@pytest.mark.parametrize("learning_rate", [0.05, 0.01])
+def test_rows_asleep_change_a_run_by_less_than_the_stated_bound(learning_rate):
+    """Against the literal method on all actions, with the engine's own draws; steps that may be large, small ones."""
+    config = small(group_size=64, steps=1500, learning_rate=learning_rate, actions=6400, correct=500)
     start, table, group_size = single_actions(config.policy), payoffs.payoff_table(config), config.group_size
     rule, out = steps.rule_of(config.update, config.steps), np.empty(len(MEASURES))
     key, buffer = philox.stream_words(config.stream_key), groups.buffer_for(group_size)
@@ -290,6 +291,21 @@ def test_rows_that_stop_come_to_stand_before_those_that_move():
     check_rows(state, extent, start)
     assert (state.asleep_since[:64] == 32).all()
     assert (state.asleep_since[64:128] == 16).all()
+
+
+def test_rows_that_stop_make_their_last_move():
+    state, extent, rule, _ = sleepers(128, 16)
+    values, used = state.values.reshape(-1, 7, rows.LANES), in_use(extent)
+    values[:, rows.MOMENT // rows.LANES] = 1e-9
+    logit, root, mass = (values[:, field // rows.LANES].ravel()[used] for field in (rows.LOGIT, rows.ROOT, rows.MASS))
+    extent = naps.put_to_sleep(state, extent._replace(moving_correct=0, moving_wrong=extent.first_wrong), rule, 32)
+    assert (extent.moving_correct, extent.moving_wrong) == (extent.correct, extent.end)
+    moves = rule.rate[31] * 1e-9 / (root + rule.offset[31]) * rule.future
+    assert 1e-11 < moves.min() <= moves.max() < naps.LEAST_MOVE
+    after = state.values.reshape(-1, 7, rows.LANES)
+    np.testing.assert_array_equal(after[:, rows.LOGIT // rows.LANES].ravel()[used], logit + moves)
+    np.testing.assert_allclose(after[:, rows.MASS // rows.LANES].ravel()[used], mass * np.exp(moves), rtol=1e-15)
+    assert not after[:, rows.MOMENT // rows.LANES].ravel()[used].any()
 
 
 @given(beta1=st.floats(0.0, 0.95), beta2=st.floats(0.5, 0.9999), growth=st.floats(0.5, 1.5), rate=st.floats(1e-4, 1.0))
