@@ -77,7 +77,8 @@ class RunFolder:
         found = [path.parent for path in self.path.glob(f"checkpoint-*/{RECORD}")]
         if not found:
             raise ValueError(
-                f"--resume needs a checkpoint of this command, got none in {self.path}: start without --resume"
+                f"--resume needs a checkpoint of this command, got none in {self.path}: "
+                "start anew with --overwrite in place of --resume"
             )
         return max(found, key=lambda path: int(path.name.rpartition("-")[2]))
 

@@ -137,7 +137,7 @@ def test_an_interrupted_run_says_how_to_go_on(
 
     monkeypatch.setattr(train, "train", interrupted)
     assert main(["train"]) == 2
-    assert capsys.readouterr().err == "fgrpo: interrupted: --resume goes on from the latest checkpoint\n"
+    assert capsys.readouterr().err.startswith("fgrpo: interrupted: --resume goes on from the latest checkpoint, ")
 
 
 def test_warnings_stay_out_of_the_configuration(capsys: pytest.CaptureFixture[str]) -> None:

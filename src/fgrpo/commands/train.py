@@ -91,7 +91,9 @@ def train(
         try:
             run(settings, overwrite=overwrite, resume=resume, write=_nothing if quiet else _print_at_once)
         except KeyboardInterrupt:
-            raise ValueError("interrupted: --resume goes on from the latest checkpoint") from None
+            raise ValueError(
+                "interrupted: --resume goes on from the latest checkpoint; before the first one, --overwrite starts anew"
+            ) from None
 
 
 def _refuse_other_names(arguments: Sequence[str]) -> None:
