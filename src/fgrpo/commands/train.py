@@ -91,9 +91,8 @@ def train(
         try:
             run(settings, overwrite=overwrite, resume=resume, write=_nothing if quiet else _print_at_once)
         except KeyboardInterrupt:
-            raise ValueError(
-                "interrupted: --resume goes on from the latest checkpoint; before the first one, --overwrite starts anew"
-            ) from None
+            way_out = "--resume goes on from the latest checkpoint, --overwrite starts anew where there is none"
+            raise ValueError(f"interrupted: {way_out}") from None
 
 
 def _refuse_other_names(arguments: Sequence[str]) -> None:
