@@ -59,11 +59,17 @@ def source_digest() -> str:
     return hashlib.sha256(b"".join(source.read_bytes() for source in sources)).hexdigest()
 
 
+Vector = Any  # of the compiler: a value that stands for several numbers
+Builder = Any
+
+DOUBLE, INT32, INT64 = ir.DoubleType(), ir.IntType(32), ir.IntType(64)
+
+
 def _bits_of(typing_context: Any, value: Any) -> Any:
     """The 64 bits of a float64 as uint64."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        return builder.bitcast(arguments[0], ir.IntType(64))
+        return builder.bitcast(arguments[0], INT64)
 
     return numba.uint64(numba.float64), generate
 
@@ -72,7 +78,7 @@ def _float_of(typing_context: Any, bits: Any) -> Any:
     """The float64 that has these 64 bits."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        return builder.bitcast(arguments[0], ir.DoubleType())
+        return builder.bitcast(arguments[0], DOUBLE)
 
     return numba.float64(numba.uint64), generate
 
@@ -84,12 +90,6 @@ def _fma(typing_context: Any, x: Any, y: Any, z: Any) -> Any:
         return builder.fma(*arguments)
 
     return numba.float64(numba.float64, numba.float64, numba.float64), generate
-
-
-Vector = Any  # of the compiler: a value that stands for eight or more numbers
-Builder = Any
-
-DOUBLE, INT32, INT64 = ir.DoubleType(), ir.IntType(32), ir.IntType(64)
 
 
 def _load(context: Any, builder: Builder, array_type: Any, array: Any, begin: Any, count: int) -> Vector:
@@ -111,29 +111,24 @@ def _add_neighbours(builder: Builder, one: Vector, other: Vector, width: int) ->
     return builder.fadd(_pick(builder, one, other, even), _pick(builder, one, other, [k + width for k in even]))
 
 
-def _fold(builder: Builder, operation: Callable[[Vector, Vector], Vector], vector: Vector) -> Any:
-    """All values of a vector joined by an operation on two."""
+def _sum(builder: Builder, vector: Vector) -> Any:
+    """Of all values of a vector."""
     while vector.type.count > 1:
         half = vector.type.count // 2
         low, high = (_pick(builder, vector, vector, [*range(first, first + half)]) for first in (0, half))
-        vector = operation(low, high)
+        vector = builder.fadd(low, high)
     return builder.extract_element(vector, ir.Constant(INT32, 0))
 
 
-def _number_in(builder: Builder, relation: str, vector: Vector, bound: Any) -> Any:
-    """How many values of a vector have the relation to a bound: one comparison, no branch."""
-    count = vector.type.count
-    bounds = builder.insert_element(ir.Constant(vector.type, ir.Undefined), bound, ir.Constant(INT32, 0))
-    mask = builder.fcmp_ordered(relation, vector, _pick(builder, bounds, bounds, [0] * count))
-    return builder.zext(builder.ctpop(builder.bitcast(mask, ir.IntType(count))), INT64)
-
-
 def _number_below(typing_context: Any, values: Any, begin: Any, bound: Any) -> Any:
-    """How many of values[begin : begin + 16] are < bound."""
+    """How many of values[begin : begin + 16] are < bound: one comparison, no branch."""
 
     def generate(context: Any, builder: Builder, signature: Any, arguments: Any) -> Any:
         array, begin, bound = arguments
-        return _number_in(builder, "<", _load(context, builder, signature.args[0], array, begin, 16), bound)
+        vector = _load(context, builder, signature.args[0], array, begin, 16)
+        bounds = builder.insert_element(ir.Constant(vector.type, ir.Undefined), bound, ir.Constant(INT32, 0))
+        mask = builder.fcmp_ordered("<", vector, _pick(builder, bounds, bounds, [0] * 16))
+        return builder.zext(builder.ctpop(builder.bitcast(mask, ir.IntType(16))), INT64)
 
     return numba.int64(FLOATS, numba.int64, numba.float64), generate
 
@@ -157,7 +152,7 @@ def _sum_octets(typing_context: Any, values: Any, begin: Any, sums: Any, to: Any
         (total,) = vectors
         first = builder.gep(context.make_array(signature.args[2])(context, builder, value=sums).data, [to])
         builder.store(total, builder.bitcast(first, total.type.as_pointer()), align=8)
-        return _fold(builder, builder.fadd, total)
+        return _sum(builder, total)
 
     return numba.float64(FLOATS, numba.int64, FLOATS, numba.int64), generate
 
